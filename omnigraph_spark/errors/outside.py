@@ -1,0 +1,49 @@
+"""The world outside: storage failures, missing sessions, what is not supported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph_spark.errors.base import OmnigraphError
+
+
+@dataclass(eq=False)
+class StorageError(OmnigraphError):
+    """The object store or file system failed."""
+
+    code = "OMNIGRAPH_STORAGE"
+    remedy = "See the kind: transient (try again), configuration, permission, permanent, unknown."
+    kind: str
+    target: str
+    detail: str
+
+    def describe(self) -> str:
+        return f"{self.kind} storage failure at {self.target!r}: {self.detail}"
+
+
+@dataclass(eq=False)
+class UnsupportedError(OmnigraphError, NotImplementedError):
+    """Not possible, or not possible this way."""
+
+    code = "OMNIGRAPH_UNSUPPORTED"
+    remedy = "Use the way the message names."
+    what: str
+    instead: str
+
+    def describe(self) -> str:
+        return f"{self.what} is not supported; {self.instead}"
+
+
+@dataclass(eq=False)
+class SessionMissingError(OmnigraphError):
+    """A DataFrame was asked for but there is no SparkSession."""
+
+    code = "OMNIGRAPH_SESSION_MISSING"
+    remedy = "Start a SparkSession, pass `spark=`, or use `snapshot.arrow(...)`."
+    reason: str = "no SparkSession is active"
+
+    def describe(self) -> str:
+        return (
+            f"{self.reason}; start one with SparkSession.builder.getOrCreate(), "
+            f"pass spark= to og.open(), or read without Spark through snapshot.arrow(...)"
+        )

@@ -1,0 +1,174 @@
+"""Names that callers type, turned from text into a type once, at the edge: types, branches, refs.
+
+Nothing here touches storage. A name that passed these checks is safe as a folder or dataset branch;
+a predicate never contains one.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from omnigraph_spark.errors import InvalidNameError
+
+MAIN = "main"
+#: The engine takes this branch of `__manifest` as its schema-apply lock; users never see it.
+SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
+
+_TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*\Z", re.ASCII)
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}\Z", re.ASCII)
+# Lance's own rule: alphanumerics of any script plus . - _ in each segment between slashes.
+_BRANCH_SEGMENT = re.compile(r"[\w.\-]+\Z")
+
+
+class TypeKind(StrEnum):
+    """The two kinds of types a graph has."""
+
+    NODE = "node"
+    EDGE = "edge"
+
+
+@dataclass(frozen=True, order=True)
+class TypeKey:
+    """A node or edge type, written ``node:Person`` or ``edge:Knows``.
+
+    >>> TypeKey.parse("edge:Knows").name
+    'Knows'
+    """
+
+    kind: TypeKind
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> TypeKey:
+        """Read ``node:Name`` or ``edge:Name``; a bare name has no kind and is refused."""
+        kind, colon, name = text.partition(":")
+        if not colon or kind not in tuple(TypeKind):
+            raise InvalidNameError("type key", text, "write 'node:Name' or 'edge:Name'")
+        return cls(TypeKind(kind), check_type_name(name))
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+def check_type_name(name: str) -> str:
+    """Return a bare type name unchanged, or say why it cannot be one."""
+    if not _TYPE_NAME.match(name):
+        raise InvalidNameError(
+            "type name", name, "an upper-case ASCII letter, then letters, digits or '_'"
+        )
+    return name
+
+
+def check_branch_name(name: str) -> str:
+    """Return a branch name unchanged, or say why it cannot be one; reserved names are refused."""
+    segments = name.split("/")
+    well_formed = (
+        all(_BRANCH_SEGMENT.match(segment) for segment in segments)
+        and not any(segment == "." or ".." in segment for segment in segments)
+        and not name.endswith(".lock")
+    )
+    if not well_formed:
+        rule = "letters, digits, '.', '-', '_' between single slashes, not ending in '.lock'"
+        raise InvalidNameError("branch name", name, rule)
+    if name == SCHEMA_APPLY_LOCK:
+        raise InvalidNameError("branch name", name, "it is reserved for schema changes")
+    return name
+
+
+def check_commit_id(text: str) -> str:
+    """Return a commit id unchanged, or say why it cannot be one."""
+    if not _ULID.match(text):
+        raise InvalidNameError("commit id", text, "a ULID of 26 upper-case characters")
+    return text
+
+
+@dataclass(frozen=True)
+class BranchRef:
+    """The head of a branch."""
+
+    branch: str
+
+
+@dataclass(frozen=True)
+class CommitRef:
+    """One graph commit."""
+
+    commit_id: str
+
+
+@dataclass(frozen=True)
+class VersionRef:
+    """A manifest version on a branch's own line of versions."""
+
+    number: int
+    branch: str
+
+
+@dataclass(frozen=True)
+class TimestampRef:
+    """The last commit of a branch at or before a time."""
+
+    at_us: int
+    branch: str
+
+
+AnyRef = BranchRef | CommitRef | VersionRef | TimestampRef
+
+
+class Ref:
+    """The ways to name a snapshot.
+
+    >>> Ref.branch("dev")
+    BranchRef(branch='dev')
+    >>> Ref.version(12)
+    VersionRef(number=12, branch='main')
+    """
+
+    @staticmethod
+    def branch(name: str = MAIN) -> BranchRef:
+        """Name the head of a branch."""
+        return BranchRef(check_branch_name(name))
+
+    @staticmethod
+    def commit(commit_id: str) -> CommitRef:
+        """Name one graph commit, on whatever branch it was made."""
+        return CommitRef(check_commit_id(commit_id))
+
+    @staticmethod
+    def version(number: int, branch: str = MAIN) -> VersionRef:
+        """Name a manifest version of a branch."""
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise InvalidNameError("manifest version", str(number), "a whole number above zero")
+        return VersionRef(number, check_branch_name(branch))
+
+    @staticmethod
+    def timestamp(at: str | dt.datetime, branch: str = MAIN) -> TimestampRef:
+        """Name the last commit of a branch made at or before a time; no zone means UTC."""
+        return TimestampRef(_microseconds(at), check_branch_name(branch))
+
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def _microseconds(at: str | dt.datetime) -> int:
+    if isinstance(at, str):
+        try:
+            at = dt.datetime.fromisoformat(at.strip())
+        except ValueError as error:
+            rule = "ISO 8601 text such as '2026-11-01T00:00:00Z'"
+            raise InvalidNameError("timestamp", at, rule) from error
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=dt.UTC)
+    return (at - _EPOCH) // dt.timedelta(microseconds=1)
+
+
+def timestamp_text(at_us: int) -> str:
+    """Write a time in microseconds as ISO 8601 text in UTC.
+
+    >>> timestamp_text(0)
+    '1970-01-01T00:00:00+00:00'
+    """
+    return (_EPOCH + dt.timedelta(microseconds=at_us)).isoformat()

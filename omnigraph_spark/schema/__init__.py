@@ -1,0 +1,1 @@
+"""The schema language: `.pg` text, the model it describes, its compiled IR and hash, Arrow types."""

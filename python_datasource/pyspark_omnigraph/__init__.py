@@ -1,0 +1,1 @@
+"""Found by Spark on its own; must never fail to import."""
