@@ -100,13 +100,12 @@ def to_public(
 def batch_rows(columns: Sequence[Column], blobs: Blobs = Blobs.DESCRIPTOR) -> int:
     """Say how many rows make a good batch of these columns.
 
-    With blobs as bytes this is a cautious guess: `BlobFacts.batch_rows` knows their sizes.
+    Blobs count as their descriptors even when read as bytes: how many of them fit is only known
+    from their sizes (`BlobFacts.batch_rows`), and the smaller of the two numbers holds.
     """
-    width = max(1, sum(row_width_bytes(column, blobs) for column in columns))
-    of_bytes = blobs is Blobs.BYTES and any(map(is_blob, columns))
-    # 8,192 photographs would be gigabytes.
-    least = 1 if of_bytes else MIN_BATCH_ROWS
-    return max(least, min(BATCH_BYTES // width, MAX_BATCH_ROWS))
+    seen = Blobs.DESCRIPTOR if blobs is Blobs.BYTES else blobs
+    width = max(1, sum(row_width_bytes(column, seen) for column in columns))
+    return max(MIN_BATCH_ROWS, min(BATCH_BYTES // width, MAX_BATCH_ROWS))
 
 
 def row_width_bytes(column: Column, blobs: Blobs = Blobs.DESCRIPTOR) -> int:
