@@ -1,5 +1,28 @@
-"""omnigraph-spark: OmniGraph graphs in Apache Spark."""
+"""omnigraph-spark: versioned OmniGraph graphs in Apache Spark.
 
+>>> import omnigraph_spark as og
+>>> graph = og.open("/data/social")  # doctest: +SKIP
+"""
+
+from omnigraph_spark.branches import Branch
+from omnigraph_spark.errors import OmnigraphError
+from omnigraph_spark.formats.profile import Commit
+from omnigraph_spark.graph import Graph, Snapshot, open
+from omnigraph_spark.manifest import Entry
+from omnigraph_spark.names import Ref, TypeKey
+from omnigraph_spark.schema.model import GraphSchema
 from omnigraph_spark.version import __version__
 
-__all__ = ["__version__"]
+__all__ = [
+    "Branch",
+    "Commit",
+    "Entry",
+    "Graph",
+    "GraphSchema",
+    "OmnigraphError",
+    "Ref",
+    "Snapshot",
+    "TypeKey",
+    "__version__",
+    "open",
+]

@@ -154,15 +154,18 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def _microseconds(at: str | dt.datetime) -> int:
-    if isinstance(at, str):
-        try:
-            at = dt.datetime.fromisoformat(at.strip())
-        except ValueError as error:
-            rule = "ISO 8601 text such as '2026-11-01T00:00:00Z'"
-            raise InvalidNameError("timestamp", at, rule) from error
-    if at.tzinfo is None:
-        at = at.replace(tzinfo=dt.UTC)
-    return (at - _EPOCH) // dt.timedelta(microseconds=1)
+    moment = _parse_timestamp(at) if isinstance(at, str) else at
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=dt.UTC)
+    return (moment - _EPOCH) // dt.timedelta(microseconds=1)
+
+
+def _parse_timestamp(text: str) -> dt.datetime:
+    try:
+        return dt.datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        rule = "ISO 8601 text such as '2026-11-01T00:00:00Z'"
+        raise InvalidNameError("timestamp", text, rule) from error
 
 
 def timestamp_text(at_us: int) -> str:

@@ -1,0 +1,54 @@
+"""Filter text: what a caller's `where` may contain before Lance sees it, and how we write our own.
+
+Lance parses the first condition of a text and ignores what follows, and takes double quotes for
+text instead of names. Both would give wrong rows without an error, so they are refused here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from omnigraph_spark.errors import InvalidFilterError
+
+# Quoted runs first, so that what stands inside quotes is never looked at.
+_TOKEN = re.compile(
+    r"""
+    (?P<text>'(?:[^']|'')*')
+  | (?P<name>`[^`]+`)
+  | (?P<refused>;|"|--|/\*|'|`|\0)
+    """,
+    re.VERBOSE,
+)
+_REASONS = {
+    ";": "';' would end the condition; write a single condition",
+    '"': "double quotes would make text, not a name; write names in backticks, text in '...'",
+    "--": "comments are not allowed in a condition",
+    "/*": "comments are not allowed in a condition",
+    "'": "a single quote is not closed; a quote inside text is written twice",
+    "`": "a backtick is not closed",
+    "\0": "it contains a null character",
+}
+
+
+def check_filter_text(text: str) -> str:
+    """Return a filter unchanged, or say what in its text would not mean what it seems to.
+
+    >>> check_filter_text("name = 'O''Neill' and `age` > 30")
+    "name = 'O''Neill' and `age` > 30"
+    """
+    if not text.strip():
+        raise InvalidFilterError(text, "it is empty")
+    for token in _TOKEN.finditer(text):
+        if refused := token["refused"]:
+            raise InvalidFilterError(text, _REASONS[refused])
+    return text
+
+
+def equals_text(column: str, value: str) -> str:
+    """Write the condition that a text column has exactly this value.
+
+    >>> equals_text("id", "O'Neill")
+    "`id` = 'O''Neill'"
+    """
+    quoted = value.replace("'", "''")
+    return f"`{column}` = '{quoted}'"

@@ -1,0 +1,58 @@
+"""The commits visible on a branch: its head, its history, its state at a time. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from omnigraph_spark.formats.profile import Commit, CommitRow, FormatProfile
+
+
+class Lineage:
+    """The commit rows of one manifest version, decoded when first asked for."""
+
+    def __init__(self, rows: Sequence[CommitRow], profile: FormatProfile) -> None:
+        self._rows = rows
+        self._profile = profile
+
+    @cached_property
+    def commits(self) -> tuple[Commit, ...]:
+        """All commits, oldest first."""
+        return tuple(sorted(map(self._profile.decode_commit, self._rows), key=commit_order))
+
+    @cached_property
+    def head(self) -> Commit | None:
+        """The newest commit; only candidates are decoded, however long the history."""
+        newest = max((row.manifest_version for row in self._rows), default=0)
+        candidates = (row for row in self._rows if row.manifest_version == newest)
+        return max(map(self._profile.decode_commit, candidates), key=commit_order, default=None)
+
+    def find(self, commit_id: str) -> Commit | None:
+        """Return the commit with that id, if it is visible here."""
+        row = next((row for row in self._rows if row.id == commit_id), None)
+        return None if row is None else self._profile.decode_commit(row)
+
+
+def commit_order(commit: Commit) -> tuple[int, int, str]:
+    """Return the format's order of commits: manifest version, then time, then id."""
+    return (commit.manifest_version, commit.created_at_us, commit.id)
+
+
+def first_parents(head: Commit, commits: Iterable[Commit]) -> Iterator[Commit]:
+    """Walk from a head through first parents, newest first."""
+    by_id = {commit.id: commit for commit in commits}
+    at: Commit | None = head
+    while at is not None:
+        yield at
+        # Taking a commit out as it is passed ends the walk even on a damaged, circular history.
+        del by_id[at.id]
+        at = by_id.get(at.parent_id) if at.parent_id else None
+
+
+def last_at_or_before(at_us: int, head: Commit, commits: Iterable[Commit]) -> Commit | None:
+    """Return the newest commit on the first-parent chain that was made at or before a time.
+
+    Commit times may go backwards along a chain (clocks differ), so the chain decides the order.
+    """
+    chain = first_parents(head, commits)
+    return next((commit for commit in chain if commit.created_at_us <= at_us), None)

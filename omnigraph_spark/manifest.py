@@ -1,0 +1,189 @@
+"""The manifest of a graph: read at one version, folded to the datasets it pins, cached by version.
+
+`fold` is pure. `Manifest` does the reading: it never trusts a cache without asking storage for the
+newest version first, which costs one listing request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from omnigraph_spark.errors import (
+    BranchNotFoundError,
+    DamagedGraphError,
+    GraphNotFoundError,
+    InvalidNameError,
+    StorageError,
+    VersionNotFoundError,
+)
+from omnigraph_spark.formats.profile import (
+    MANIFEST_PATH,
+    STAMP_KEY,
+    FormatProfile,
+    ManifestRows,
+    PinRow,
+    choose_profile,
+)
+from omnigraph_spark.lineage import Lineage
+from omnigraph_spark.names import MAIN, SCHEMA_APPLY_LOCK, TypeKey
+from omnigraph_spark.storage.branches import BranchFile, list_branches, read_branch
+from omnigraph_spark.storage.datasets import (
+    DatasetAddress,
+    PinnedDataset,
+    VersionTag,
+    open_dataset,
+    probe_version,
+)
+from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.translate import NOT_FOUND
+from omnigraph_spark.storage.uri import join
+
+#: Folded manifests kept per process; one holds a few kilobytes per type and commit.
+_STATES_KEPT = 64
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One type of a snapshot: which dataset, on which of its branches, at which version."""
+
+    type_key: TypeKey
+    path: str
+    dataset_branch: str | None
+    dataset_version: int
+    rows: int
+    #: Tells two datasets apart that had the same address and version at different times.
+    tag: str | None = None
+
+
+@dataclass(frozen=True)
+class ManifestState:
+    """One manifest version, folded."""
+
+    branch: str
+    version: int
+    entries: Mapping[str, Entry]
+    lineage: Lineage
+    profile: FormatProfile
+    #: The branch's newest version when this was read: its identity, whatever the name.
+    newest: VersionTag
+
+
+def fold(rows: ManifestRows, profile: FormatProfile) -> dict[str, Entry]:
+    """Reduce manifest rows to one entry per type; a ValueError says what is impossible in them.
+
+    The greatest version per type counts, on whatever dataset branch, unless a tombstone is as high.
+    """
+    latest: dict[str, PinRow] = {}
+    for pin in rows.pins:
+        if pin.type_key not in rows.locations:
+            raise ValueError(f"__manifest is missing the table row for {pin.type_key}")
+        if pin.dataset_version >= latest.get(pin.type_key, pin).dataset_version:
+            latest[pin.type_key] = pin
+    for type_key, version in rows.tombstones:
+        if type_key in latest and version >= latest[type_key].dataset_version:
+            del latest[type_key]
+    return {key: _entry(latest[key], rows.locations[key], profile) for key in sorted(latest)}
+
+
+def _entry(pin: PinRow, path: str, profile: FormatProfile) -> Entry:
+    if path.startswith("/") or any(part in ("", ".", "..") for part in path.split("/")):
+        raise ValueError(f"__manifest places {pin.type_key} outside of the graph, at {path!r}")
+    try:
+        type_key = TypeKey.parse(pin.type_key)
+    except InvalidNameError as error:
+        raise ValueError(f"__manifest holds a table named {pin.type_key!r}") from error
+    return Entry(
+        type_key=type_key,
+        path=path,
+        dataset_branch=pin.dataset_branch,
+        dataset_version=pin.dataset_version,
+        rows=pin.rows,
+        tag=profile.dataset_tag(pin),
+    )
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The `__manifest` of one graph, on all its branches."""
+
+    root: str
+    settings: StorageSettings
+
+    def newest(self, branch: str = MAIN) -> VersionTag:
+        """Ask storage for the newest manifest version of a branch: one listing request."""
+        tag = probe_version(self._address(branch), self.settings)
+        if tag is None:
+            raise self._missing(branch)
+        return tag
+
+    def head(self, branch: str = MAIN) -> ManifestState:
+        """Return the newest state of a branch."""
+        tag = self.newest(branch)
+        return _read_state(self, branch, tag.number, tag)
+
+    def at(self, branch: str, version: int) -> ManifestState:
+        """Return the state of a branch at one of its manifest versions."""
+        return _read_state(self, branch, version, self.newest(branch))
+
+    def branch_names(self) -> list[str]:
+        """Return the names of the graph's branches in byte order, without the engine's own."""
+        names = {*list_branches(self._address(MAIN), self.settings), MAIN}
+        return sorted(names - {SCHEMA_APPLY_LOCK})
+
+    def branch_file(self, branch: str) -> BranchFile | None:
+        """Return where a branch began; None for main and for what does not exist."""
+        return read_branch(self._address(MAIN), branch, self.settings)
+
+    def schema_apply_in_progress(self) -> bool:
+        """Tell whether a schema apply holds its lock (or died holding it)."""
+        return self.branch_file(SCHEMA_APPLY_LOCK) is not None
+
+    def _address(self, branch: str) -> DatasetAddress:
+        return DatasetAddress(self.root, MANIFEST_PATH, None if branch == MAIN else branch)
+
+    def _missing(self, branch: str) -> Exception:
+        if branch != MAIN and probe_version(self._address(MAIN), self.settings) is not None:
+            return BranchNotFoundError(branch, tuple(self.branch_names()))
+        store = objects_at(self.root, self.settings)
+        if not store.exists(self.root):
+            return GraphNotFoundError(self.root, "nothing is there")
+        if store.read(join(self.root, "_schema.pg")) is not None:
+            return GraphNotFoundError(self.root, "its creation was interrupted before __manifest")
+        return GraphNotFoundError(self.root)
+
+    def open_version(self, branch: str, version: int, newest: VersionTag) -> PinnedDataset:
+        """Open one manifest version; `newest` tells this branch from one made anew."""
+        if version > newest.number:
+            raise VersionNotFoundError(branch, version, newest.number)
+        try:
+            return open_dataset(self._address(branch), version, self.settings, newest.e_tag)
+        except StorageError as error:
+            if error.kind != NOT_FOUND or version == newest.number:
+                raise
+            file = self.branch_file(branch)
+            reason = f"the branch began at {file.parent_version}" if file else "it was removed"
+            raise VersionNotFoundError(branch, version, newest.number, reason) from error
+
+
+@lru_cache(maxsize=_STATES_KEPT)
+def _read_state(manifest: Manifest, branch: str, version: int, newest: VersionTag) -> ManifestState:
+    """Read and fold one manifest version; `newest` is in the key, so nothing stale is returned."""
+    # A folder without its ref file is debris of a deleted or refused branch.
+    if branch != MAIN and manifest.branch_file(branch) is None:
+        raise BranchNotFoundError(branch, tuple(manifest.branch_names()))
+    # The stamp is read from the newest version: the first ones of a graph have none yet.
+    head = manifest.open_version(branch, newest.number, newest)
+    profile = choose_profile(head.schema_metadata.get(STAMP_KEY), manifest.root)
+    dataset = head
+    if version != newest.number:
+        dataset = manifest.open_version(branch, version, newest)
+    try:
+        rows = profile.split_rows(dataset.table())
+        entries = fold(rows, profile)
+    except ValueError as error:
+        raise DamagedGraphError(manifest.root, str(error)) from error
+    lineage = Lineage(rows.commits, profile)
+    return ManifestState(branch, version, entries, lineage, profile, newest)

@@ -1,0 +1,270 @@
+"""Reading one type at one snapshot: which tasks cover it, and what each task yields.
+
+`plan_scan` decides on the driver, from metadata alone. `read_task` runs anywhere, in any process: a
+task holds plain values and reopens its dataset at the exact version. Memory is bounded by the
+batches in flight, whatever the size of a fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph_spark.arrow_rows import (
+    batch_rows,
+    public_columns,
+    public_schema,
+    row_width_bytes,
+    to_public,
+)
+from omnigraph_spark.blobs import BlobFacts, Blobs, is_blob, scanner_blob_handling
+from omnigraph_spark.errors import (
+    ColumnNotFoundError,
+    DamagedGraphError,
+    HistoryReclaimedError,
+    InvalidFilterError,
+    InvalidOptionError,
+    StorageError,
+)
+from omnigraph_spark.filters import check_filter_text
+from omnigraph_spark.manifest import Entry
+from omnigraph_spark.packing import SPLIT_BYTES, Piece, pack_fragments
+from omnigraph_spark.schema.columns import Column, columns_of
+from omnigraph_spark.schema.model import EntityType
+from omnigraph_spark.snapshot import SnapshotState
+from omnigraph_spark.storage.datasets import (
+    DatasetAddress,
+    PinnedDataset,
+    open_dataset,
+    probe_version,
+)
+from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.translate import NOT_FOUND, lance_text
+
+# Lance reads ahead of the consumer up to this much; its own default of 2 GiB would be a worker's
+# whole memory.
+_IO_BUFFER_BYTES = 64 << 20
+# Decoded batches ahead of the consumer: enough to overlap decoding with the hop to Spark.
+_BATCHES_AHEAD = 4
+
+
+@dataclass(frozen=True)
+class ScanSource:
+    """One type of one snapshot as plain values, to be reopened in any process."""
+
+    root: str
+    settings: StorageSettings
+    #: The graph branch the snapshot was resolved on; only for messages.
+    branch: str
+    entry: Entry
+    declared: EntityType | None
+
+    @classmethod
+    def of(cls, state: SnapshotState, type_name: str) -> ScanSource:
+        """Take the type named ``Person``, ``node:Person`` or ``edge:Knows`` from a snapshot."""
+        entry = state.entry(type_name)
+        declared = state.schema.get(entry.type_key)
+        return cls(state.root, state.settings, state.branch, entry, declared)
+
+    @property
+    def address(self) -> DatasetAddress:
+        """Where the dataset lies."""
+        return DatasetAddress(self.root, self.entry.path, self.entry.dataset_branch)
+
+    def open(self) -> PinnedDataset:
+        """Open the dataset at the pinned version; a reclaimed version has its own error."""
+        try:
+            return open_dataset(
+                self.address, self.entry.dataset_version, self.settings, self.entry.tag
+            )
+        except StorageError as error:
+            raise self.explain(error) from error
+
+    def explain(self, error: StorageError) -> Exception:
+        """Say what a storage failure while reading this type means."""
+        if error.kind != NOT_FOUND:
+            return error
+        key = str(self.entry.type_key)
+        if probe_version(self.address, self.settings) is None:
+            place = self.address.uri.removeprefix(self.root).lstrip("/")
+            return DamagedGraphError(self.root, f"the dataset of {key} at {place!r} is missing")
+        try:
+            # Without a tag the handle is not shared, so storage itself is asked.
+            open_dataset(self.address, self.entry.dataset_version, self.settings)
+        except StorageError:
+            return HistoryReclaimedError(self.branch, key, self.entry.dataset_version)
+        return DamagedGraphError(self.root, f"a file of {key} is missing: {error.detail}")
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return the columns stored at the pinned version, with what the schema says of them."""
+        return columns_of(self.open().schema, self.declared, self.entry.type_key.kind)
+
+
+@dataclass(frozen=True)
+class ScanRequest:
+    """What is wanted of a type: columns (None = all), rows, and in which portions."""
+
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    limit: int | None = None
+    blobs: Blobs = Blobs.DESCRIPTOR
+    batch_rows: int | None = None
+    split_bytes: int = SPLIT_BYTES
+
+
+@dataclass(frozen=True)
+class ScanTask:
+    """All one task needs, as plain values."""
+
+    source: ScanSource
+    columns: tuple[Column, ...]
+    blobs: Blobs
+    fragment_ids: tuple[int, ...]
+    #: (offset, count) among the live rows of the only fragment, when it is split.
+    row_range: tuple[int, int] | None
+    where: str | None
+    limit: int | None
+    batch_rows: int
+    use_index: bool
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """The tasks that together read what was asked for, each row once."""
+
+    columns: tuple[Column, ...]
+    schema: pa.Schema
+    tasks: tuple[ScanTask, ...]
+
+
+def plan_scan(source: ScanSource, request: ScanRequest) -> ScanPlan:
+    """Decide which tasks read a type; costs metadata of the dataset, never rows."""
+    dataset = source.open()
+    stored = columns_of(dataset.schema, source.declared, source.entry.type_key.kind)
+    columns = _choose(source, stored, request)
+    if request.limit is not None and request.limit < 0:
+        raise InvalidOptionError("limit", str(request.limit), "a whole number, zero or more")
+    if request.where is not None:
+        _check_filter(dataset, request.where)
+    pieces = _pieces(dataset, stored, columns, request)
+    # Only a filter makes use of an index, and only then is it worth asking whether they are there.
+    use_index = request.where is None or dataset.indexes_are_readable(source.settings)
+    rows = request.batch_rows or batch_rows(columns, request.blobs)
+    tasks = tuple(
+        ScanTask(
+            source=source,
+            columns=columns,
+            blobs=request.blobs,
+            fragment_ids=piece.fragment_ids,
+            row_range=piece.row_range,
+            where=request.where,
+            limit=request.limit,
+            batch_rows=rows,
+            use_index=use_index,
+        )
+        for piece in pieces
+    )
+    return ScanPlan(columns, public_schema(columns, request.blobs), tasks)
+
+
+def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of one task as public batches."""
+    try:
+        if task.blobs is Blobs.BYTES and any(map(is_blob, task.columns)):
+            yield from _read_with_bytes(task)
+            return
+        for batch in _scan(task, task.columns, task.blobs, task.batch_rows):
+            yield to_public(batch, task.columns, task.blobs)
+    except StorageError as error:
+        raise task.source.explain(error) from error
+
+
+def read_all(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of all tasks, one after the other, in this process."""
+    for task in plan.tasks:
+        yield from read_task(task)
+
+
+def _read_with_bytes(task: ScanTask) -> Iterator[pa.RecordBatch]:
+    """Read descriptors first: they say which blobs are null and how many fit a batch."""
+    blob_columns = tuple(filter(is_blob, task.columns))
+    descriptors = _scan(task, blob_columns, Blobs.DESCRIPTOR, task.batch_rows)
+    facts = BlobFacts.of(descriptors, blob_columns)
+    rows, done = min(task.batch_rows, facts.batch_rows()), 0
+    for batch in _scan(task, task.columns, Blobs.BYTES, rows):
+        nulls = {c.name: facts.nulls(c.name, done, batch.num_rows) for c in blob_columns}
+        done += batch.num_rows
+        yield to_public(batch, task.columns, task.blobs, nulls)
+
+
+def _scan(
+    task: ScanTask, columns: Sequence[Column], blobs: Blobs, rows: int
+) -> Iterator[pa.RecordBatch]:
+    scan: dict[str, Any] = {
+        "filter": task.where,
+        "limit": task.limit,
+        "batch_size": rows,
+        "blob_handling": scanner_blob_handling(blobs),
+        "use_scalar_index": task.use_index,
+        "io_buffer_size": _IO_BUFFER_BYTES,
+        "batch_readahead": _BATCHES_AHEAD,
+    }
+    if task.row_range is not None:
+        scan["offset"], scan["limit"] = task.row_range
+    names = [column.name for column in columns]
+    for batch in task.source.open().batches(task.fragment_ids, names, **scan):
+        if batch.num_rows:
+            yield batch
+
+
+def _choose(
+    source: ScanSource, stored: tuple[Column, ...], request: ScanRequest
+) -> tuple[Column, ...]:
+    by_name = {column.name: column for column in stored}
+    names = tuple(by_name) if request.columns is None else request.columns
+    for name in names:
+        if name not in by_name:
+            raise ColumnNotFoundError(str(source.entry.type_key), name, tuple(by_name))
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidOptionError("columns", ",".join(names), f"{twice!r} only once")
+    return public_columns([by_name[name] for name in names], request.blobs)
+
+
+def _check_filter(dataset: PinnedDataset, where: str) -> None:
+    check_filter_text(where)
+    try:
+        dataset.explain(where)
+    except ValueError as error:
+        raise InvalidFilterError(where, lance_text(error)) from error
+
+
+def _pieces(
+    dataset: PinnedDataset,
+    stored: Sequence[Column],
+    columns: Sequence[Column],
+    request: ScanRequest,
+) -> list[Piece]:
+    fragments = dataset.fragments()
+    if request.limit is not None:
+        # A limit holds for the whole answer, so one task gives it.
+        needed = fragments
+        if request.where is None:
+            needed, rows = [], 0
+            for fragment in fragments:
+                if rows >= request.limit:
+                    break
+                needed.append(fragment)
+                rows += fragment.rows
+        return [Piece(tuple(fragment.id for fragment in needed))]
+    whole = sum(row_width_bytes(column) for column in stored) or 1
+    wanted = sum(row_width_bytes(column, request.blobs) for column in columns)
+    return pack_fragments(
+        fragments,
+        share=min(1.0, wanted / whole),
+        split_bytes=request.split_bytes,
+        may_split=request.where is None,
+    )

@@ -1,0 +1,166 @@
+"""From a ref to the datasets it pins: branch heads, commits, versions and times become snapshots.
+
+One `SnapshotState` is one manifest version; whatever is read from it belongs together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from omnigraph_spark.errors import (
+    BranchNotFoundError,
+    CommitNotFoundError,
+    DamagedGraphError,
+    TimestampNotFoundError,
+    TypeAmbiguousError,
+    TypeNotFoundError,
+    VersionNotFoundError,
+)
+from omnigraph_spark.formats.profile import Commit, FormatProfile
+from omnigraph_spark.lineage import last_at_or_before
+from omnigraph_spark.manifest import Entry, Manifest, ManifestState
+from omnigraph_spark.names import (
+    MAIN,
+    AnyRef,
+    BranchRef,
+    CommitRef,
+    TimestampRef,
+    TypeKey,
+    TypeKind,
+    VersionRef,
+    check_type_name,
+    timestamp_text,
+)
+from omnigraph_spark.schema.model import GraphSchema
+from omnigraph_spark.storage.datasets import VersionTag
+from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.settings import StorageSettings
+
+# A commit row names the manifest version its writer planned. When a configuration change slipped in
+# between, Lance lands the publish that many versions later, so the row is looked for there.
+_VERSIONS_LATE = 8
+
+
+@dataclass(frozen=True)
+class SnapshotState:
+    """The datasets of a graph pinned at one manifest version of one branch."""
+
+    root: str
+    settings: StorageSettings
+    branch: str
+    manifest_version: int
+    commit: Commit
+    entries: Mapping[str, Entry]
+    schema: GraphSchema
+
+    def entry(self, name: str) -> Entry:
+        """Return the entry of a type given as ``node:Person``, ``edge:Knows`` or a bare name."""
+        if ":" in name:
+            key = str(TypeKey.parse(name))
+            if key not in self.entries:
+                raise TypeNotFoundError(name, tuple(self.entries))
+            return self.entries[key]
+        check_type_name(name)
+        keys = [f"{kind}:{name}" for kind in TypeKind if f"{kind}:{name}" in self.entries]
+        if not keys:
+            raise TypeNotFoundError(name, tuple(self.entries))
+        if len(keys) > 1:
+            raise TypeAmbiguousError(name)
+        return self.entries[keys[0]]
+
+
+@dataclass(frozen=True)
+class GraphReader:
+    """A graph opened for reading: resolves refs, reads the schema, lists branches."""
+
+    manifest: Manifest
+
+    @classmethod
+    def open(cls, root: str, settings: StorageSettings) -> GraphReader:
+        """Address a graph by its canonical root; nothing is read yet."""
+        return cls(Manifest(root, settings))
+
+    def resolve(self, ref: AnyRef) -> SnapshotState:
+        """Turn a ref into a snapshot."""
+        state = self._manifest_state(ref)
+        commit = state.lineage.head
+        if commit is None:
+            raise DamagedGraphError(self.manifest.root, "its __manifest has no graph commit")
+        return SnapshotState(
+            root=self.manifest.root,
+            settings=self.manifest.settings,
+            branch=state.branch,
+            manifest_version=state.version,
+            commit=commit,
+            entries=state.entries,
+            schema=self._schema(state),
+        )
+
+    def commits(self, snapshot: SnapshotState) -> list[Commit]:
+        """Return the commits visible at a snapshot, newest first."""
+        state = self.manifest.at(snapshot.branch, snapshot.manifest_version)
+        return list(reversed(state.lineage.commits))
+
+    def _schema(self, state: ManifestState) -> GraphSchema:
+        """Return the schema, read again only when the branch was published to meanwhile.
+
+        A schema apply publishes to main and needs it to be the only branch, so a branch that did
+        not change since has the schema it had.
+        """
+        schema, settled = _read_schema(self.manifest, state.profile, state.branch, state.newest)
+        if not settled:
+            # The apply renames its files after it published: this version's may still change.
+            _read_schema.cache_clear()
+        return schema
+
+    def _manifest_state(self, ref: AnyRef) -> ManifestState:
+        match ref:
+            case BranchRef(branch):
+                return self.manifest.head(branch)
+            case VersionRef(number, branch):
+                return self.manifest.at(branch, number)
+            case CommitRef(commit_id):
+                return self._state_of(self._find_commit(commit_id))
+            case TimestampRef(at_us, branch):
+                return self._state_of(self._commit_at(at_us, branch))
+
+    def _find_commit(self, commit_id: str) -> Commit:
+        # Main first: most commits are there, and others are visible from it after a fork.
+        names = self.manifest.branch_names()
+        for branch in sorted(names, key=lambda name: name != MAIN):
+            if commit := self.manifest.head(branch).lineage.find(commit_id):
+                return commit
+        raise CommitNotFoundError(commit_id)
+
+    def _commit_at(self, at_us: int, branch: str) -> Commit:
+        lineage = self.manifest.head(branch).lineage
+        commits = lineage.commits
+        commit = last_at_or_before(at_us, commits[-1], commits) if commits else None
+        if commit is None:
+            earliest = timestamp_text(commits[0].created_at_us) if commits else "never"
+            raise TimestampNotFoundError(branch, timestamp_text(at_us), earliest)
+        return commit
+
+    def _state_of(self, commit: Commit) -> ManifestState:
+        """Return the first state at or after the recorded version that holds the commit."""
+        for version in range(commit.manifest_version, commit.manifest_version + _VERSIONS_LATE):
+            try:
+                state = self.manifest.at(commit.branch, version)
+            except (BranchNotFoundError, VersionNotFoundError) as error:
+                raise CommitNotFoundError(commit.id, error.describe()) from error
+            if state.lineage.find(commit.id):
+                return state
+        reason = f"branch {commit.branch!r} was deleted and made again since"
+        raise CommitNotFoundError(commit.id, reason)
+
+
+@lru_cache(maxsize=64)
+def _read_schema(
+    manifest: Manifest, profile: FormatProfile, branch: str, newest: VersionTag
+) -> tuple[GraphSchema, bool]:
+    """Return the schema, and whether no schema apply was under way (branch and tag are the key)."""
+    store = objects_at(manifest.root, manifest.settings)
+    schema = profile.read_schema(manifest.root, store, lambda: manifest.branch_names() == [MAIN])
+    return schema, not manifest.schema_apply_in_progress()

@@ -1,0 +1,44 @@
+"""The only place that looks at a Lance error: by type and text, into one of ours.
+
+Lance raises ValueError, OSError and Arrow's errors for everything; what went wrong is in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from omnigraph_spark.errors import StorageError
+
+NOT_FOUND = "not_found"
+
+# Lance ends its messages with the place in its own source, which helps nobody here.
+_RUST_PLACE = re.compile(r",? ?/(?:home/runner|rustc|root|github)[^\s,]*\.rs:\d+(?::\d+)?")
+_PREFIXES = re.compile(r"^(?:External error|Invalid user input|LanceError\(IO\)|Schema error): ")
+
+
+def lance_text(error: Exception) -> str:
+    """Return what a Lance error says, without prefixes and source positions."""
+    text = _RUST_PLACE.sub("", str(error))
+    while (shorter := _PREFIXES.sub("", text)) != text:
+        text = shorter
+    return text.strip().rstrip(".,")
+
+
+@contextmanager
+def lance_errors(address: str) -> Iterator[None]:
+    """Run Lance calls about one dataset; what they raise becomes a `StorageError`."""
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError) as error:
+        raise StorageError(_kind(error), address, lance_text(error)) from error
+
+
+def _kind(error: Exception) -> str:
+    text = str(error)
+    if "ot found" in text:
+        return NOT_FOUND
+    if isinstance(error, PermissionError) or "ermission denied" in text or "AccessDenied" in text:
+        return "permission"
+    return "unknown"

@@ -1,0 +1,344 @@
+"""Tables about a graph: commits, branches, entries, schema, fragments, indexes.
+
+Each is declared once, with its columns; the data source, the Python API and the README read this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph_spark.branches import read_branches
+from omnigraph_spark.errors import InvalidOptionError, nearest
+from omnigraph_spark.manifest import Manifest
+from omnigraph_spark.scan import ScanSource
+from omnigraph_spark.schema.columns import Column
+from omnigraph_spark.schema.model import (
+    CheckConstraint,
+    EdgeType,
+    EntityType,
+    IndexConstraint,
+    KeyConstraint,
+    NodeType,
+    RangeConstraint,
+    Scalar,
+    UniqueConstraint,
+)
+from omnigraph_spark.snapshot import GraphReader, SnapshotState
+from omnigraph_spark.storage.datasets import Index
+
+Row = tuple[Any, ...]
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+_TEXTS = pa.list_(pa.string())
+
+
+@dataclass(frozen=True)
+class MetadataTable:
+    """One table about a graph."""
+
+    name: str
+    #: What one row stands for.
+    row: str
+    schema: pa.Schema
+    rows: Callable[[SnapshotState], Iterable[Row]]
+
+    def read(self, state: SnapshotState) -> pa.Table:
+        """Read the table as of a snapshot."""
+        columns = list(zip(*self.rows(state), strict=True)) or [() for _ in self.schema]
+        arrays = [
+            pa.array(values, field.type) for values, field in zip(columns, self.schema, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+
+def metadata_table(name: str) -> MetadataTable:
+    """Return the table of that name, or say which there are."""
+    if name.lower() in METADATA_TABLES:
+        return METADATA_TABLES[name.lower()]
+    close = nearest(name, METADATA_TABLES)
+    expected = f"one of {', '.join(METADATA_TABLES)}"
+    raise InvalidOptionError("table", name, f"{close!r}, or {expected}" if close else expected)
+
+
+def _commits(state: SnapshotState) -> Iterator[Row]:
+    for commit in GraphReader.open(state.root, state.settings).commits(state):
+        yield (
+            commit.id,
+            commit.branch,
+            commit.manifest_version,
+            commit.parent_id,
+            commit.merged_parent_id,
+            commit.actor,
+            commit.created_at_us,
+        )
+
+
+def _branches(state: SnapshotState) -> Iterator[Row]:
+    for branch in read_branches(Manifest(state.root, state.settings)):
+        yield (
+            branch.name,
+            branch.head.id,
+            branch.manifest_version,
+            branch.parent,
+            list(branch.forked_types),
+            branch.created_at_us,
+        )
+
+
+def _entries(state: SnapshotState) -> Iterator[Row]:
+    for key, entry in state.entries.items():
+        fragments = ScanSource.of(state, key).open().fragments()
+        yield (
+            key,
+            entry.path,
+            entry.dataset_branch,
+            entry.dataset_version,
+            entry.rows,
+            sum(fragment.size_bytes for fragment in fragments),
+            len(fragments),
+        )
+
+
+def _types(state: SnapshotState) -> Iterator[Row]:
+    for key, entry in state.entries.items():
+        declared = state.schema.get(entry.type_key)
+        edge = declared if isinstance(declared, EdgeType) else None
+        node = declared if isinstance(declared, NodeType) else None
+        yield (
+            key,
+            str(entry.type_key.kind),
+            entry.type_key.name,
+            edge.from_type if edge else None,
+            edge.to_type if edge else None,
+            list(node.key) if node else [],
+            edge.cardinality.min if edge else None,
+            edge.cardinality.max if edge else None,
+            list(node.implements) if node else [],
+            entry.rows,
+            declared.description if declared else None,
+        )
+
+
+def _properties(state: SnapshotState) -> Iterator[Row]:
+    for key in state.entries:
+        for position, column in enumerate(ScanSource.of(state, key).columns()):
+            yield _property(key, position, column)
+
+
+def _property(key: str, position: int, column: Column) -> Row:
+    return (
+        key,
+        column.name,
+        position,
+        str(column.type),
+        column.type.nullable,
+        column.key,
+        list(column.type.enum_values or ()),
+        column.type.dimension if column.type.scalar is Scalar.VECTOR else None,
+        column.embed_source,
+        column.description,
+    )
+
+
+def _constraints(state: SnapshotState) -> Iterator[Row]:
+    for key, entry in state.entries.items():
+        declared = state.schema.get(entry.type_key)
+        if declared is not None:
+            for row in _constraints_of(declared):
+                yield (key, *row)
+
+
+def _constraints_of(declared: EntityType) -> Iterator[Row]:
+    """Yield kind, properties, min, max (as text: bounds are integers or decimals) and pattern."""
+    for constraint in declared.constraints:
+        match constraint:
+            case KeyConstraint(columns):
+                yield "key", list(columns), None, None, None
+            case UniqueConstraint(columns):
+                yield "unique", list(columns), None, None, None
+            case IndexConstraint(columns):
+                yield "index", list(columns), None, None, None
+            case RangeConstraint(name, low, high):
+                yield "range", [name], _bound(low), _bound(high), None
+            case CheckConstraint(name, pattern):
+                yield "check", [name], None, None, pattern
+    if isinstance(declared, EdgeType) and (declared.cardinality.min or declared.cardinality.max):
+        low, high = declared.cardinality.min, declared.cardinality.max
+        yield "card", ["src"], _bound(low), _bound(high), None
+
+
+def _bound(value: int | float | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _fragments(state: SnapshotState) -> Iterator[Row]:
+    for key in state.entries:
+        for f in ScanSource.of(state, key).open().fragments():
+            yield key, f.id, f.rows, f.deleted_rows, f.size_bytes, f.files
+
+
+def _indexes(state: SnapshotState) -> Iterator[Row]:
+    for key in state.entries:
+        dataset = ScanSource.of(state, key).open()
+        rows = {fragment.id: fragment.rows for fragment in dataset.fragments()}
+        by_name: dict[str, list[Index]] = {}
+        for index in dataset.indexes():
+            by_name.setdefault(index.name, []).append(index)
+        for name, segments in sorted(by_name.items()):
+            covered = frozenset().union(*(segment.fragment_ids for segment in segments)) & set(rows)
+            yield (
+                key,
+                name,
+                list(segments[0].columns),
+                segments[0].kind,
+                len(covered),
+                len(rows),
+                sum(count for id_, count in rows.items() if id_ not in covered),
+            )
+
+
+def _table(
+    name: str,
+    row: str,
+    rows: Callable[[SnapshotState], Iterable[Row]],
+    columns: dict[str, pa.DataType],
+) -> MetadataTable:
+    return MetadataTable(name, row, pa.schema(list(columns.items())), rows)
+
+
+_TEXT, _LONG, _FLAG = pa.string(), pa.int64(), pa.bool_()
+
+METADATA_TABLES: dict[str, MetadataTable] = {
+    table.name: table
+    for table in (
+        _table(
+            "commits",
+            "graph commit visible on the branch, newest first",
+            _commits,
+            {
+                "id": _TEXT,
+                "branch": _TEXT,
+                "manifest_version": _LONG,
+                "parent_id": _TEXT,
+                "merged_parent_id": _TEXT,
+                "actor": _TEXT,
+                "created_at": TIMESTAMP,
+            },
+        ),
+        _table(
+            "branches",
+            "branch of the graph",
+            _branches,
+            {
+                "name": _TEXT,
+                "head": _TEXT,
+                "manifest_version": _LONG,
+                "parent": _TEXT,
+                "forked_types": _TEXTS,
+                "created_at": TIMESTAMP,
+            },
+        ),
+        _table(
+            "entries",
+            "type in the snapshot",
+            _entries,
+            {
+                "type_key": _TEXT,
+                "path": _TEXT,
+                "dataset_branch": _TEXT,
+                "dataset_version": _LONG,
+                "rows": _LONG,
+                "bytes": _LONG,
+                "fragments": _LONG,
+            },
+        ),
+        _table(
+            "types",
+            "type in the snapshot, with what the schema says of it",
+            _types,
+            {
+                "type_key": _TEXT,
+                "kind": _TEXT,
+                "name": _TEXT,
+                "from_type": _TEXT,
+                "to_type": _TEXT,
+                "key": _TEXTS,
+                "card_min": _LONG,
+                "card_max": _LONG,
+                "implements": _TEXTS,
+                "row_count": _LONG,
+                "description": _TEXT,
+            },
+        ),
+        _table(
+            "properties",
+            "column of a type",
+            _properties,
+            {
+                "type_key": _TEXT,
+                "property": _TEXT,
+                "position": _LONG,
+                "declared_type": _TEXT,
+                "nullable": _FLAG,
+                "key": _FLAG,
+                "enum_values": _TEXTS,
+                "vector_dimension": _LONG,
+                "embed_source": _TEXT,
+                "description": _TEXT,
+            },
+        ),
+        _table(
+            "constraints",
+            "constraint of a type",
+            _constraints,
+            {
+                "type_key": _TEXT,
+                "kind": _TEXT,
+                "properties": _TEXTS,
+                "min": _TEXT,
+                "max": _TEXT,
+                "pattern": _TEXT,
+            },
+        ),
+        _table(
+            "fragments",
+            "Lance fragment of a type",
+            _fragments,
+            {
+                "type_key": _TEXT,
+                "fragment_id": _LONG,
+                "rows": _LONG,
+                "deleted_rows": _LONG,
+                "size_bytes": _LONG,
+                "files": _LONG,
+            },
+        ),
+        _table(
+            "indexes",
+            "index of a type, with how much of it is covered",
+            _indexes,
+            {
+                "type_key": _TEXT,
+                "name": _TEXT,
+                "columns": _TEXTS,
+                "kind": _TEXT,
+                "fragments_covered": _LONG,
+                "fragments_total": _LONG,
+                "rows_not_covered": _LONG,
+            },
+        ),
+    )
+}
+
+
+def tables_table() -> str:
+    """Print the README table of the tables about a graph."""
+    lines = ["| table | one row per | columns |", "|---|---|---|"]
+    for table in METADATA_TABLES.values():
+        columns = ", ".join(f"`{name}`" for name in table.schema.names)
+        lines.append(f"| `{table.name}` | {table.row} | {columns} |")
+    return "\n".join(lines)
