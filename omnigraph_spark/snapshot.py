@@ -27,10 +27,8 @@ from omnigraph_spark.names import (
     BranchRef,
     CommitRef,
     TimestampRef,
-    TypeKey,
     TypeKind,
     VersionRef,
-    check_type_name,
     timestamp_text,
 )
 from omnigraph_spark.schema.model import GraphSchema
@@ -57,13 +55,8 @@ class SnapshotState:
 
     def entry(self, name: str) -> Entry:
         """Return the entry of a type given as ``node:Person``, ``edge:Knows`` or a bare name."""
-        if ":" in name:
-            key = str(TypeKey.parse(name))
-            if key not in self.entries:
-                raise TypeNotFoundError(name, tuple(self.entries))
-            return self.entries[key]
-        check_type_name(name)
-        keys = [f"{kind}:{name}" for kind in TypeKind if f"{kind}:{name}" in self.entries]
+        candidates = [name] if ":" in name else [f"{kind}:{name}" for kind in TypeKind]
+        keys = [key for key in candidates if key in self.entries]
         if not keys:
             raise TypeNotFoundError(name, tuple(self.entries))
         if len(keys) > 1:

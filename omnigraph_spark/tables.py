@@ -135,6 +135,7 @@ def _property(key: str, position: int, column: Column) -> Row:
         column.name,
         position,
         str(column.type),
+        spark_type_name(column),
         column.type.nullable,
         column.key,
         list(column.type.enum_values or ()),
@@ -142,6 +143,34 @@ def _property(key: str, position: int, column: Column) -> Row:
         column.embed_source,
         column.description,
     )
+
+
+#: Names of Spark's types, as its SQL writes them; `session.types` has the types themselves.
+_SPARK_NAMES: dict[Scalar, str] = {
+    Scalar.STRING: "string",
+    Scalar.BOOL: "boolean",
+    Scalar.I32: "int",
+    Scalar.I64: "bigint",
+    Scalar.U32: "bigint",
+    Scalar.U64: "decimal(20,0)",
+    Scalar.F32: "float",
+    Scalar.F64: "double",
+    Scalar.DATE: "date",
+    Scalar.DATETIME: "timestamp",
+    Scalar.VECTOR: "array<float>",
+    Scalar.BLOB: "struct<kind:string,size:bigint,uri:string>",
+}
+
+
+def spark_type_name(column: Column) -> str:
+    """Return the name of the Spark type a column is read as.
+
+    >>> from omnigraph_spark.schema.model import PropertyType
+    >>> spark_type_name(Column("tags", PropertyType(Scalar.U64, list=True)))
+    'array<decimal(20,0)>'
+    """
+    name = _SPARK_NAMES[column.type.scalar]
+    return f"array<{name}>" if column.type.list else name
 
 
 def _constraints(state: SnapshotState) -> Iterator[Row]:
@@ -283,6 +312,7 @@ METADATA_TABLES: dict[str, MetadataTable] = {
                 "property": _TEXT,
                 "position": _LONG,
                 "declared_type": _TEXT,
+                "spark_type": _TEXT,
                 "nullable": _FLAG,
                 "key": _FLAG,
                 "enum_values": _TEXTS,
