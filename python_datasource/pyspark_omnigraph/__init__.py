@@ -1,1 +1,5 @@
-"""Found by Spark on its own; must never fail to import."""
+"""Spark finds the `omnigraph` format here, by the package's name; importing it must never fail."""
+
+from pyspark_omnigraph.source import OmnigraphDataSource as DefaultSource
+
+__all__ = ["DefaultSource"]
