@@ -117,6 +117,8 @@ def check_user_schema(given: StructType, full: StructType, type_name: str) -> li
             raise SchemaMismatchError(
                 type_name, field.name, _text(field), _text(actual[field.name])
             )
+        if given.names.count(field.name) > 1:
+            raise SchemaMismatchError(type_name, field.name, "several columns", "one")
     return [field.name for field in given.fields]
 
 

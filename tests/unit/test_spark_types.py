@@ -280,6 +280,12 @@ def test_a_user_s_schema_of_another_type_is_refused(
     )
 
 
+def test_a_user_s_schema_names_a_column_once() -> None:
+    twice = struct(age=IntegerType()).add("age", IntegerType())
+    with pytest.raises(SchemaMismatchError, match="given as several columns but is one"):
+        check_user_schema(twice, FULL, "node:Person")
+
+
 def test_a_user_s_schema_may_not_promise_what_storage_does_not() -> None:
     with pytest.raises(SchemaMismatchError, match="given as int not null but is int"):
         check_user_schema(
