@@ -1,1 +1,1 @@
-"""The schema language: `.pg` text, the model it describes, its compiled IR and hash, Arrow types."""
+"""The schema language: `.pg` text, the model it describes, its IR and hash, Arrow types."""

@@ -1,7 +1,8 @@
 """What a schema says, as values: types, properties, constraints. No text, no storage.
 
-A `GraphSchema` is always *compiled*: interfaces are applied, everything has the canonical order of the
-format (names, columns and enum values sorted by bytes). Two texts that mean the same are equal models.
+A `GraphSchema` is always *compiled*: interfaces are applied, everything has the canonical order of
+the format (names, columns and enum values sorted by bytes). Two texts that mean the same are equal
+models.
 """
 
 from __future__ import annotations
@@ -101,13 +102,25 @@ class IndexConstraint:
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RangeConstraint:
-    """A numeric property lies between two bounds, both included; None is open."""
+    """A numeric property lies between two bounds, both included; None is open.
+
+    Bounds `1` and `1.0` are different schemas to the engine, so they are not equal here either.
+    """
 
     property: str
     min: int | float | None
     max: int | float | None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RangeConstraint) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[str, str, str]:
+        return self.property, repr(self.min), repr(self.max)
 
 
 @dataclass(frozen=True)
@@ -118,7 +131,17 @@ class CheckConstraint:
     pattern: str
 
 
-Constraint = KeyConstraint | UniqueConstraint | IndexConstraint | RangeConstraint | CheckConstraint
+ColumnsConstraint = KeyConstraint | UniqueConstraint | IndexConstraint
+Constraint = ColumnsConstraint | RangeConstraint | CheckConstraint
+
+#: The constraints that name columns and nothing else, by the word that declares them.
+COLUMNS_CONSTRAINTS: Mapping[str, type[ColumnsConstraint]] = {
+    "key": KeyConstraint,
+    "unique": UniqueConstraint,
+    "index": IndexConstraint,
+}
+#: Words that are constraints where a parenthesis follows, and annotations where none does.
+CONSTRAINT_WORDS = frozenset({*COLUMNS_CONSTRAINTS, "range", "check"})
 
 
 @dataclass(frozen=True)
@@ -190,7 +213,7 @@ class EdgeType(_EntityType):
 EntityType = NodeType | EdgeType
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GraphSchema:
     """A whole compiled schema.
 
@@ -236,6 +259,16 @@ class GraphSchema:
         from omnigraph_spark.schema.printer import print_schema
 
         return print_schema(self)
+
+    def __repr__(self) -> str:
+        from omnigraph_spark.schema.display import schema_text
+
+        return schema_text(self)
+
+    def _repr_html_(self) -> str:
+        from omnigraph_spark.schema.display import schema_html
+
+        return schema_html(self)
 
 
 def _value_of(annotations: tuple[Annotation, ...], name: str) -> str | None:
