@@ -14,7 +14,6 @@ from zipfile import ZipFile
 
 import click
 
-from omnigraph_spark.graph import Graph
 from omnigraph_spark.graph import open as open_graph
 
 if TYPE_CHECKING:
@@ -36,20 +35,20 @@ def run_demo() -> None:
     from omnigraph_spark.session.local import local_session
 
     with TemporaryDirectory(prefix="omnigraph-demo-") as folder:
-        root = unpack_demo_graph(Path(folder))
-        _say("A graph written by the OmniGraph engine 0.8.0", f'graph = og.open("{root}")')
-        graph = open_graph(str(root))
-        click.echo(f"{graph}\n\n{graph.schema}")
         _say("Starting Spark on this machine", "spark = SparkSession.builder.getOrCreate()")
         spark = local_session("omnigraph-spark demo")
         try:
-            _show(spark, graph, str(root))
+            _show(spark, str(unpack_demo_graph(Path(folder))))
         finally:
             spark.stop()
     _next_steps()
 
 
-def _show(spark: SparkSession, graph: Graph, root: str) -> None:
+def _show(spark: SparkSession, root: str) -> None:
+    _say("A graph written by the OmniGraph engine 0.8.0", f'graph = og.open("{root}")')
+    graph = open_graph(root)
+    click.echo(f"{graph}\n\n{graph.schema}")
+
     _say(
         "Any type is a DataFrame; Lance reads only the columns and rows asked for",
         'spark.read.format("omnigraph").option("type", "Person")'
