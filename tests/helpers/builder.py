@@ -64,6 +64,8 @@ class GraphBuilder:
     root: Path
     schema: GraphSchema
     clock_us: Callable[[], int]
+    #: Whether pins carry the tag of their Lance manifest, as the engine's do; a null is legal.
+    e_tags: bool = True
     _pending: dict[str, dict[str, Pin]] = field(default_factory=dict)
 
     @classmethod
@@ -74,9 +76,10 @@ class GraphBuilder:
         *,
         stamp: str | None = "4",
         clock_us: Callable[[], int] | None = None,
+        e_tags: bool = True,
     ) -> GraphBuilder:
         """Write an empty graph: schema files, one dataset per type, the manifest with its stamp."""
-        graph = cls(root.absolute(), parse_schema(schema), clock_us or _rising_clock())
+        graph = cls(root.absolute(), parse_schema(schema), clock_us or _rising_clock(), e_tags)
         root.mkdir(parents=True, exist_ok=True)
         state = {
             "format_version": 1,
@@ -267,10 +270,12 @@ class GraphBuilder:
     def _version_row(self, pin: Pin) -> dict[str, Any]:
         file = f"_versions/{(1 << 64) - 1 - pin.version:020d}.manifest"
         path = Path(self._uri(pin.path, pin.branch)) / file
+        stat = path.stat()
+        e_tag = f"{stat.st_ino:x}-{stat.st_mtime_ns // 1_000:x}-{stat.st_size:x}"
         metadata = {
             "manifest_path": str(path).lstrip("/"),
-            "manifest_size": path.stat().st_size,
-            "e_tag": None,
+            "manifest_size": stat.st_size,
+            "e_tag": e_tag if self.e_tags else None,
             "naming_scheme": "V2",
         }
         return {

@@ -95,8 +95,9 @@ def load(graph: GraphBuilder, rows: list[dict[str, Any]], tmp_path: Path, branch
     )
 
 
-def test_the_engine_reads_an_empty_graph(tmp_path: Path) -> None:
-    graph = GraphBuilder.create(tmp_path / "empty", SOCIAL)
+@pytest.mark.parametrize("e_tags", [True, False], ids=["with tags", "without tags"])
+def test_the_engine_reads_an_empty_graph(tmp_path: Path, e_tags: bool) -> None:
+    graph = GraphBuilder.create(tmp_path / "empty", SOCIAL, e_tags=e_tags)
 
     assert engine_pins(graph) == graph.entries()
     assert engine_export(graph.root) == []
