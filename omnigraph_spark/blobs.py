@@ -4,12 +4,13 @@ Owns the null rule of the format. Engine files store a null blob as a descriptor
 under a struct that is *not* null, so neither the struct's validity nor the scanned bytes (empty)
 tell; only the descriptor does. An empty blob that is the first value of its file has the same
 descriptor. In a nullable column it reads as null, as the engine itself exports it; in a required
-column it can only be an empty blob. A filter cannot see this rule: Lance's `payload is null` finds
-none of the engine's nulls.
+column it can only be an empty blob. Lance does not know this rule: its `payload is null` finds none
+of the engine's nulls, so filters on blobs are refused.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,7 +19,7 @@ from typing import Any, Literal, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph_spark.errors import UnsupportedError
+from omnigraph_spark.errors import InvalidFilterError, UnsupportedError
 from omnigraph_spark.schema.columns import Column
 from omnigraph_spark.schema.model import Scalar
 
@@ -62,6 +63,22 @@ def scanner_blob_handling(blobs: Blobs) -> Literal["blobs_descriptions", "all_bi
 def is_blob(column: Column) -> bool:
     """Tell whether a column holds blobs."""
     return column.type.scalar is Scalar.BLOB
+
+
+# Text in quotes is skipped; names in backticks are exact, bare ones are matched without case.
+_NAME = re.compile(r"'(?:[^']|'')*'|`(?P<exact>[^`]*)`|(?P<bare>[^\W\d]\w*)")
+
+
+def refuse_blobs_in(where: str, columns: Iterable[Column]) -> None:
+    """Raise if a filter tests a blob column: Lance would answer it by another rule than ours."""
+    exact = {column.name for column in columns if is_blob(column)}
+    folded = {name.lower(): name for name in exact}
+    for token in _NAME.finditer(where):
+        bare = folded.get((token["bare"] or "").lower())
+        name = bare if token["exact"] is None else token["exact"]
+        if name in exact:
+            reason = f"{name!r} is a Blob column; read it and filter the rows in Spark"
+            raise InvalidFilterError(where, reason)
 
 
 def null_blobs(descriptors: pa.StructArray, column: Column) -> pa.BooleanArray:

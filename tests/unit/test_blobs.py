@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from omnigraph_spark.arrow_rows import public_schema, to_public
-from omnigraph_spark.blobs import BlobFacts, Blobs, scanner_blob_handling
-from omnigraph_spark.errors import UnsupportedError
+from omnigraph_spark.blobs import BlobFacts, Blobs, refuse_blobs_in, scanner_blob_handling
+from omnigraph_spark.errors import InvalidFilterError, UnsupportedError
 from omnigraph_spark.schema.columns import Column, columns_of
 from omnigraph_spark.schema.model import PropertyType, Scalar
 from tests.helpers.golden import unpack
@@ -124,6 +124,33 @@ def test_nulls_are_matched_by_place_though_batches_end_elsewhere(tmp_path: Path)
 def test_lance_s_filter_does_not_know_the_engine_s_nulls(tmp_path: Path) -> None:
     docs = lance.dataset(unpack("rich", tmp_path) / "nodes" / "e0b75f19922bd915")
     assert docs.count_rows("payload is null") == 0
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "photo is null",
+        "age > 1 and PHOTO is not null",
+        "not (`photo` is null)",
+        "name = 'it''s' or photo = x",
+    ],
+)
+def test_a_filter_on_a_blob_is_refused(where: str) -> None:
+    columns = [Column("photo", PropertyType(Scalar.BLOB, True))]
+    with pytest.raises(InvalidFilterError, match="'photo' is a Blob column"):
+        refuse_blobs_in(where, columns)
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["name = 'photo'", "name = 'it''s photo'", "photos > 1", "my_photo > 1", "`Photo` > 1"],
+)
+def test_a_filter_on_other_columns_is_not(where: str) -> None:
+    columns = [
+        Column("photo", PropertyType(Scalar.BLOB, True)),
+        Column("photos", PropertyType(Scalar.I32)),
+    ]
+    refuse_blobs_in(where, columns)
 
 
 def test_a_batch_of_bytes_is_sized_by_the_blobs_it_holds(tmp_path: Path) -> None:
