@@ -43,6 +43,9 @@ from omnigraph_spark.storage.uri import join
 
 #: Folded manifests kept per process; one holds a few kilobytes per type and commit.
 _STATES_KEPT = 64
+# A manifest is read whole. Lance's own block of 64 KiB would need more requests as history grows;
+# thousands of commits fit this one.
+_BLOCK_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,9 @@ class Manifest:
         if version > newest.number:
             raise VersionNotFoundError(branch, version, newest.number)
         try:
-            return open_dataset(self._address(branch), version, self.settings, newest.e_tag)
+            return open_dataset(
+                self._address(branch), version, self.settings, newest.e_tag, _BLOCK_BYTES
+            )
         except StorageError as error:
             if error.kind != NOT_FOUND or version == newest.number:
                 raise

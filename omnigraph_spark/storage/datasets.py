@@ -182,27 +182,35 @@ def open_dataset(
     version: int,
     settings: StorageSettings,
     identity: str | None = None,
+    block_bytes: int | None = None,
 ) -> PinnedDataset:
     """Open a dataset at exactly this version.
 
     `identity` tells two datasets apart that had the same address and version at different times (a
-    graph or branch deleted and made again); without one the handle is not shared.
+    graph or branch deleted and made again); without one the handle is not shared. `block_bytes` is
+    the least that one request reads: a file of at most that size takes a single one.
     """
     if identity is None:
-        return _open(address, version, settings)
-    return _open_shared(address, version, settings, identity)
+        return _open(address, version, settings, block_bytes)
+    return _open_shared(address, version, settings, identity, block_bytes)
 
 
 @lru_cache(maxsize=_HANDLES_KEPT)
 def _open_shared(
-    address: DatasetAddress, version: int, settings: StorageSettings, identity: str
+    address: DatasetAddress,
+    version: int,
+    settings: StorageSettings,
+    identity: str,
+    block_bytes: int | None,
 ) -> PinnedDataset:
-    return _open(address, version, settings)
+    return _open(address, version, settings, block_bytes)
 
 
-def _open(address: DatasetAddress, version: int, settings: StorageSettings) -> PinnedDataset:
+def _open(
+    address: DatasetAddress, version: int, settings: StorageSettings, block_bytes: int | None
+) -> PinnedDataset:
     with lance_errors(address.uri):
-        return PinnedDataset(_open_handle(address, version, settings), address)
+        return PinnedDataset(_open_handle(address, version, settings, block_bytes), address)
 
 
 @cache
@@ -222,10 +230,16 @@ def _forget_handles() -> None:
 os.register_at_fork(after_in_child=_forget_handles)
 
 
-def _open_handle(address: DatasetAddress, version: int, settings: StorageSettings) -> LanceDataset:
+def _open_handle(
+    address: DatasetAddress, version: int, settings: StorageSettings, block_bytes: int | None
+) -> LanceDataset:
     import lance
 
-    common: dict[str, Any] = {"storage_options": settings.for_lance(), "session": _session()}
+    common: dict[str, Any] = {
+        "storage_options": settings.for_lance(),
+        "session": _session(),
+        "block_size": block_bytes,
+    }
     handle = lance.dataset(address.uri, version=version, **common)
     if address.branch is None:
         return handle
