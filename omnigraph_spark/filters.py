@@ -1,7 +1,8 @@
 """Filter text: what a caller's `where` may contain before Lance sees it, and how we write our own.
 
 Lance parses the first condition of a text and ignores what follows, and takes double quotes for
-text instead of names. Both would give wrong rows without an error, so they are refused here.
+text instead of names. Both would give wrong rows without an error, so they are refused here. Some
+literals Lance's parser knows and its planner does not: it would panic on them.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ _TOKEN = re.compile(
     r"""
     (?P<text>'(?:[^']|'')*')
   | (?P<name>`[^`]+`)
+  | (?P<panics>\b[bnr]'|\$|\?|(?<!:):(?!:))
+  | (?P<paren>[()])
   | (?P<refused>;|"|--|/\*|'|`|\0)
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.IGNORECASE,
 )
 _REASONS = {
     ";": "';' would end the condition; write a single condition",
@@ -38,10 +41,29 @@ def check_filter_text(text: str) -> str:
     """
     if not text.strip():
         raise InvalidFilterError(text, "it is empty")
+    depth = 0
     for token in _TOKEN.finditer(text):
         if refused := token["refused"]:
             raise InvalidFilterError(text, _REASONS[refused])
+        if literal := token["panics"]:
+            reason = f"Lance has no {literal} here; write values out, text in '...'"
+            raise InvalidFilterError(text, reason)
+        if parenthesis := token["paren"]:
+            depth += 1 if parenthesis == "(" else -1
+        if depth < 0:
+            raise InvalidFilterError(text, "a parenthesis is closed that was not opened")
+    if depth:
+        raise InvalidFilterError(text, "a parenthesis is not closed")
     return text
+
+
+def as_one_condition(text: str) -> str:
+    """Write a checked filter so that Lance must take all of it, or fail at what is left over.
+
+    >>> as_one_condition("age > 30")
+    '(age > 30)'
+    """
+    return f"({text})"
 
 
 def equals_text(column: str, value: str) -> str:

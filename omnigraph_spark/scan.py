@@ -29,7 +29,7 @@ from omnigraph_spark.errors import (
     InvalidOptionError,
     StorageError,
 )
-from omnigraph_spark.filters import check_filter_text
+from omnigraph_spark.filters import as_one_condition, check_filter_text
 from omnigraph_spark.manifest import Entry
 from omnigraph_spark.packing import SPLIT_BYTES, Piece, pack_fragments
 from omnigraph_spark.schema.columns import Column, columns_of
@@ -42,13 +42,16 @@ from omnigraph_spark.storage.datasets import (
     probe_version,
 )
 from omnigraph_spark.storage.settings import StorageSettings
-from omnigraph_spark.storage.translate import NOT_FOUND, lance_text
+from omnigraph_spark.storage.translate import NOT_FOUND, QUERY, lance_text
 
 # Lance reads ahead of the consumer up to this much; its own default of 2 GiB would be a worker's
 # whole memory.
 _IO_BUFFER_BYTES = 64 << 20
 # Decoded batches ahead of the consumer: enough to overlap decoding with the hop to Spark.
 _BATCHES_AHEAD = 4
+# The largest numbers Lance takes. No dataset has more rows, so a larger wish means the same.
+_MOST_ROWS = (1 << 63) - 1
+_MOST_BATCH_ROWS = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,8 @@ def plan_scan(source: ScanSource, request: ScanRequest) -> ScanPlan:
     pieces = _pieces(dataset, stored, columns, request)
     # Only a filter makes use of an index, and only then is it worth asking whether they are there.
     use_index = request.where is None or dataset.indexes_are_readable(source.settings)
-    rows = request.batch_rows or batch_rows(columns, request.blobs)
+    rows = min(request.batch_rows or batch_rows(columns, request.blobs), _MOST_BATCH_ROWS)
+    limit = None if request.limit is None else min(request.limit, _MOST_ROWS)
     tasks = tuple(
         ScanTask(
             source=source,
@@ -161,7 +165,7 @@ def plan_scan(source: ScanSource, request: ScanRequest) -> ScanPlan:
             fragment_ids=piece.fragment_ids,
             row_range=piece.row_range,
             where=request.where,
-            limit=request.limit,
+            limit=limit,
             batch_rows=rows,
             use_index=use_index,
         )
@@ -179,6 +183,9 @@ def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
         for batch in _scan(task, task.columns, task.blobs, task.batch_rows):
             yield to_public(batch, task.columns, task.blobs)
     except StorageError as error:
+        if error.kind == QUERY and task.where is not None:
+            # A division by zero, a cast that fails: known only when rows are looked at.
+            raise InvalidFilterError(task.where, error.detail) from error
         raise task.source.explain(error) from error
 
 
@@ -237,8 +244,8 @@ def _choose(
 def _check_filter(dataset: PinnedDataset, where: str) -> None:
     check_filter_text(where)
     try:
-        dataset.explain(where)
-    except ValueError as error:
+        dataset.explain(as_one_condition(where))
+    except (ValueError, RuntimeError) as error:
         raise InvalidFilterError(where, lance_text(error)) from error
 
 

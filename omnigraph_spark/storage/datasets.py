@@ -164,7 +164,10 @@ class PinnedDataset:
             return table
 
     def explain(self, where: str) -> None:
-        """Have Lance parse a filter against this schema; raises what Lance raises (ValueError)."""
+        """Have Lance parse a filter against this schema; raises what Lance raises.
+
+        That is a ValueError for text it refuses, a RuntimeError for text it cannot plan.
+        """
         self._handle.scanner(columns=[], filter=where, with_row_id=True).explain_plan()
 
     def batches(

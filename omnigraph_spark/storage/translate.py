@@ -12,18 +12,22 @@ from contextlib import contextmanager
 from omnigraph_spark.errors import StorageError
 
 NOT_FOUND = "not_found"
+#: The rows did not allow what a filter does with them, or Lance cannot do it.
+QUERY = "query"
 
 # Lance ends its messages with the place in its own source, which helps nobody here.
 _RUST_PLACE = re.compile(r",? ?/(?:home/runner|rustc|root|github)[^\s,]*\.rs:\d+(?::\d+)?")
 _PREFIXES = re.compile(r"^(?:External error|Invalid user input|LanceError\(IO\)|Schema error): ")
+# The statement is one that Lance made up around a filter; what the parser says of it is enough.
+_STATEMENT = re.compile(r"^Error parsing statement: .* \(sql parser error: (.*)\)$")
 
 
 def lance_text(error: Exception) -> str:
-    """Return what a Lance error says, without prefixes and source positions."""
-    text = _RUST_PLACE.sub("", str(error))
+    """Return what a Lance error says in one line, without prefixes and source positions."""
+    text = " ".join(_RUST_PLACE.sub("", str(error)).split())
     while (shorter := _PREFIXES.sub("", text)) != text:
         text = shorter
-    return text.strip().rstrip(".,")
+    return _STATEMENT.sub(r"\1", text.rstrip(".,"))
 
 
 @contextmanager
@@ -41,4 +45,6 @@ def _kind(error: Exception) -> str:
         return NOT_FOUND
     if isinstance(error, PermissionError) or "ermission denied" in text or "AccessDenied" in text:
         return "permission"
+    if "applying filter expression" in text or "feature is not implemented" in text:
+        return QUERY
     return "unknown"
