@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -19,8 +20,6 @@ SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 
 _TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*\Z", re.ASCII)
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}\Z", re.ASCII)
-# Lance's own rule: alphanumerics of any script plus . - _ in each segment between slashes.
-_BRANCH_SEGMENT = re.compile(r"[\w.\-]+\Z")
 
 
 class TypeKind(StrEnum):
@@ -66,7 +65,7 @@ def check_branch_name(name: str) -> str:
     """Return a branch name unchanged, or say why it cannot be one; reserved names are refused."""
     segments = name.split("/")
     well_formed = (
-        all(_BRANCH_SEGMENT.match(segment) for segment in segments)
+        all(segment and all(map(_in_branch_name, segment)) for segment in segments)
         and not any(segment == "." or ".." in segment for segment in segments)
         and not name.endswith(".lock")
     )
@@ -76,6 +75,12 @@ def check_branch_name(name: str) -> str:
     if name == SCHEMA_APPLY_LOCK:
         raise InvalidNameError("branch name", name, "it is reserved for schema changes")
     return name
+
+
+def _in_branch_name(letter: str) -> bool:
+    # Lance's rule: alphabetic or numeric in Unicode's sense, in any script, or one of these. Vowel
+    # signs (category M) are alphabetic to Unicode but not to Python.
+    return letter in "._-" or letter.isalnum() or unicodedata.category(letter).startswith("M")
 
 
 def check_commit_id(text: str) -> str:
@@ -157,7 +162,11 @@ def _microseconds(at: str | dt.datetime) -> int:
     moment = _parse_timestamp(at) if isinstance(at, str) else at
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.UTC)
-    return (moment - _EPOCH) // dt.timedelta(microseconds=1)
+    try:
+        return (moment.astimezone(dt.UTC) - _EPOCH) // dt.timedelta(microseconds=1)
+    except OverflowError as error:
+        rule = "a time between the years 1 and 9999 in UTC"
+        raise InvalidNameError("timestamp", str(at), rule) from error
 
 
 def _parse_timestamp(text: str) -> dt.datetime:

@@ -5,6 +5,7 @@ Schema files, branch refs and the listing of dataset versions go through here. D
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from functools import lru_cache
@@ -41,6 +42,10 @@ class ObjectStore(Protocol):
         """Tell whether anything lies at or below a folder."""
 
 
+#: What a file system says of something that is not there, or could not be: a name it cannot store.
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+
+
 class LocalObjects:
     """Control files on a local disk."""
 
@@ -48,17 +53,17 @@ class LocalObjects:
         try:
             with open(address, "rb") as file:
                 return file.read()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
         except OSError as error:
+            if error.errno in _ABSENT:
+                return None
             raise _local_failure(address, error) from error
 
     def listing(self, folder: str, page_size: int = 1000) -> Iterator[Listed]:
         try:
             names = sorted(os.listdir(folder))
-        except (FileNotFoundError, NotADirectoryError):
-            return
         except OSError as error:
+            if error.errno in _ABSENT:
+                return
             raise _local_failure(folder, error) from error
         for name in names:
             # Stat only what the caller takes: probing a version reads one name of thousands.

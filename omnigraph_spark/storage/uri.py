@@ -15,6 +15,8 @@ from omnigraph_spark.errors import InvalidNameError, UnsupportedError
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
 #: Hadoop's names for S3; the objects behind them are the same.
 _S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
+# Lance reads addresses as URLs and boto3 does not: with these the two would read different objects.
+_S3_AMBIGUOUS = re.compile(r"[%?#]")
 
 
 def canonical_root(text: str) -> str:
@@ -41,17 +43,26 @@ def canonical_root(text: str) -> str:
 
 def _local_path(text: str) -> str:
     parts = urlsplit(text)
-    if parts.netloc not in ("", "localhost"):
+    path = unquote(parts.path)
+    if parts.netloc not in ("", "localhost") or not path or "\0" in path:
         rule = "file:// followed by an absolute path, as in file:///data/social"
         raise InvalidNameError("graph root", text, rule)
-    return os.path.abspath(unquote(parts.path))
+    # Taking the text before '?' or '#' for the path would open another graph.
+    if parts.query or parts.fragment:
+        rule = "in a file:// address '?' is written %3F and '#' is written %23"
+        raise InvalidNameError("graph root", text, rule)
+    return os.path.abspath(path)
 
 
 def _s3_address(text: str) -> str:
-    bucket, _, prefix = text.split("://", 1)[-1].partition("/")
-    prefix = prefix.strip("/")
-    if not bucket or not prefix or "//" in prefix:
-        raise InvalidNameError("graph root", text, "s3://bucket/prefix without empty parts")
+    _, slashes, rest = text.partition("://")
+    bucket, _, prefix = rest.partition("/")
+    prefix = prefix.rstrip("/")
+    if not slashes or not bucket or any(part in ("", ".", "..") for part in prefix.split("/")):
+        raise InvalidNameError("graph root", text, "s3://bucket/prefix without empty or '..' parts")
+    if found := _S3_AMBIGUOUS.search(prefix):
+        rule = f"a prefix on S3 without {found[0]!r}, which Lance takes for a part of a URL"
+        raise InvalidNameError("graph root", text, rule)
     return f"s3://{bucket}/{prefix}"
 
 
