@@ -8,6 +8,7 @@ A copy reads its own files too, not those of the graph it was copied from.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 # Lance's protobuf: Manifest.base_paths and, inside an entry, BasePath.path.
@@ -23,9 +24,12 @@ def resolve_base(base: str, dataset_root: str, dataset_path: str) -> str:
     >>> resolve_base("/old/g/nodes/40d7/tree/dev", "/new/g/nodes/40d7", "nodes/40d7")
     '/new/g/nodes/40d7/tree/dev'
     """
-    _, found, below = f"/{base}".rpartition(f"/{dataset_path}")
+    if base == dataset_root or base.startswith(f"{dataset_root}/tree/"):
+        return base
+    # The first place that fits: a branch may be named like the dataset, a folder above it hardly.
+    found = re.search(rf"/{re.escape(dataset_path)}(/tree/.+?)?/*\Z", f"/{base}")
     # A base elsewhere is none of this dataset's folders: leave it to Lance.
-    return dataset_root + below if found and (not below or below[0] == "/") else base
+    return dataset_root + (found[1] or "") if found else base
 
 
 def rebase_manifest(manifest: bytes, moved: Mapping[str, str]) -> bytes:
