@@ -5,32 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
+from omnigraph_spark.errors import DamagedGraphError
 from omnigraph_spark.formats.profile import Commit, CommitRow, FormatProfile
 
 
 class Lineage:
-    """The commit rows of one manifest version, decoded when first asked for."""
+    """The commit rows of one manifest version, decoded when first asked for.
 
-    def __init__(self, rows: Sequence[CommitRow], profile: FormatProfile) -> None:
+    `root` is only for the error about a row that cannot be decoded.
+    """
+
+    def __init__(self, rows: Sequence[CommitRow], profile: FormatProfile, root: str) -> None:
         self._rows = rows
         self._profile = profile
+        self._root = root
 
     @cached_property
     def commits(self) -> tuple[Commit, ...]:
         """All commits, oldest first."""
-        return tuple(sorted(map(self._profile.decode_commit, self._rows), key=commit_order))
+        return tuple(sorted(map(self._decode, self._rows), key=commit_order))
 
     @cached_property
     def head(self) -> Commit | None:
         """The newest commit; only candidates are decoded, however long the history."""
         newest = max((row.manifest_version for row in self._rows), default=0)
         candidates = (row for row in self._rows if row.manifest_version == newest)
-        return max(map(self._profile.decode_commit, candidates), key=commit_order, default=None)
+        return max(map(self._decode, candidates), key=commit_order, default=None)
 
     def find(self, commit_id: str) -> Commit | None:
         """Return the commit with that id, if it is visible here."""
         row = next((row for row in self._rows if row.id == commit_id), None)
-        return None if row is None else self._profile.decode_commit(row)
+        return None if row is None else self._decode(row)
+
+    def _decode(self, row: CommitRow) -> Commit:
+        try:
+            return self._profile.decode_commit(row)
+        except ValueError as error:
+            raise DamagedGraphError(self._root, str(error)) from error
 
 
 def commit_order(commit: Commit) -> tuple[int, int, str]:

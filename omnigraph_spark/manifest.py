@@ -27,7 +27,7 @@ from omnigraph_spark.formats.profile import (
     choose_profile,
 )
 from omnigraph_spark.lineage import Lineage
-from omnigraph_spark.names import MAIN, SCHEMA_APPLY_LOCK, TypeKey
+from omnigraph_spark.names import MAIN, SCHEMA_APPLY_LOCK, TypeKey, check_branch_name
 from omnigraph_spark.storage.branches import BranchFile, list_branches, read_branch
 from omnigraph_spark.storage.datasets import (
     DatasetAddress,
@@ -98,6 +98,8 @@ def _entry(pin: PinRow, path: str, profile: FormatProfile) -> Entry:
         type_key = TypeKey.parse(pin.type_key)
     except InvalidNameError as error:
         raise ValueError(f"__manifest holds a table named {pin.type_key!r}") from error
+    if pin.dataset_branch is not None:
+        _check_dataset_branch(pin.type_key, pin.dataset_branch)
     return Entry(
         type_key=type_key,
         path=path,
@@ -106,6 +108,13 @@ def _entry(pin: PinRow, path: str, profile: FormatProfile) -> Entry:
         rows=pin.rows,
         tag=profile.dataset_tag(pin),
     )
+
+
+def _check_dataset_branch(type_key: str, branch: str) -> None:
+    try:
+        check_branch_name(branch)
+    except InvalidNameError as error:
+        raise ValueError(f"__manifest places {type_key} on dataset branch {branch!r}") from error
 
 
 @dataclass(frozen=True)
@@ -190,5 +199,5 @@ def _read_state(manifest: Manifest, branch: str, version: int, newest: VersionTa
         entries = fold(rows, profile)
     except ValueError as error:
         raise DamagedGraphError(manifest.root, str(error)) from error
-    lineage = Lineage(rows.commits, profile)
+    lineage = Lineage(rows.commits, profile, manifest.root)
     return ManifestState(branch, version, entries, lineage, profile, newest)

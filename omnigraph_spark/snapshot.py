@@ -123,7 +123,12 @@ class GraphReader:
         # Main first: most commits are there, and others are visible from it after a fork.
         names = self.manifest.branch_names()
         for branch in sorted(names, key=lambda name: name != MAIN):
-            if commit := self.manifest.head(branch).lineage.find(commit_id):
+            try:
+                commit = self.manifest.head(branch).lineage.find(commit_id)
+            except BranchNotFoundError:
+                # Deleted between the listing and the reading.
+                continue
+            if commit is not None:
                 return commit
         raise CommitNotFoundError(commit_id)
 

@@ -111,7 +111,8 @@ def choose_profile(stamp: str | None, root: str) -> FormatProfile:
 
     if stamp is None:
         raise FormatStampMissingError(root)
-    if not (stamp.isascii() and stamp.isdigit()):
+    # Ten digits: the engine's number has 32 bits.
+    if not (stamp.isascii() and stamp.isdigit() and len(stamp) <= 10):
         raise FormatStampInvalidError(root, stamp)
     found, supported = int(stamp), v4.FORMAT_VERSION
     if found < supported:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from omnigraph_spark.formats.profile import Commit, CommitRow, graph_branch
+from omnigraph_spark.names import timestamp_text
 
 
 def decode_commit(row: CommitRow) -> Commit:
@@ -12,8 +13,9 @@ def decode_commit(row: CommitRow) -> Commit:
     try:
         detail = json.loads(row.detail)
         created_at_us = int(detail["created_at"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"the metadata of commit {row.id!r} has no created_at") from error
+        timestamp_text(created_at_us)
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise ValueError(f"the metadata of commit {row.id!r} has no valid created_at") from error
     return Commit(
         id=row.id,
         branch=graph_branch(row.branch),

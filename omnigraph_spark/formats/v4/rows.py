@@ -11,22 +11,26 @@ from omnigraph_spark.formats.profile import CommitRow, ManifestRows, PinRow
 
 _T = TypeVar("_T")
 
-_COLUMNS = (
-    "object_id",
-    "object_type",
-    "location",
-    "metadata",
-    "table_key",
-    "table_version",
-    "table_branch",
-    "row_count",
-)
+#: The columns that are read. The engine takes no other types either, not even larger ones.
+_COLUMNS: dict[str, pa.DataType] = {
+    "object_id": pa.utf8(),
+    "object_type": pa.utf8(),
+    "location": pa.utf8(),
+    "metadata": pa.utf8(),
+    "table_key": pa.utf8(),
+    "table_version": pa.uint64(),
+    "table_branch": pa.utf8(),
+    "row_count": pa.uint64(),
+}
 
 
 def split_rows(table: pa.Table) -> ManifestRows:
     """Sort manifest rows by kind; kinds this format does not know are skipped, as by the engine."""
-    if missing := [name for name in _COLUMNS if name not in table.column_names]:
-        raise ValueError(f"__manifest has no column {missing[0]!r}")
+    for name, expected in _COLUMNS.items():
+        if name not in table.column_names:
+            raise ValueError(f"__manifest has no column {name!r}")
+        if (found := table.schema.field(name).type) != expected:
+            raise ValueError(f"column {name!r} of __manifest is {found}, not {expected}")
     locations: dict[str, str] = {}
     pins: list[PinRow] = []
     tombstones: list[tuple[str, int]] = []
@@ -61,10 +65,12 @@ def split_rows(table: pa.Table) -> ManifestRows:
 def dataset_tag(row: PinRow) -> str | None:
     """Return the tag of the Lance manifest that the writer of this pin recorded, if it did."""
     try:
-        tag: str | None = json.loads(row.detail).get("e_tag")
-        return tag
+        tag = json.loads(row.detail).get("e_tag")
     except (ValueError, AttributeError) as error:
         raise ValueError(f"the metadata of {row.type_key} is not a JSON object") from error
+    if tag is not None and not isinstance(tag, str):
+        raise ValueError(f"the e_tag of {row.type_key} is not text")
+    return tag
 
 
 def _given(value: _T | None, object_id: str, column: str) -> _T:
