@@ -17,6 +17,7 @@ from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.scan import ScanSource
 from omnigraph_spark.schema.columns import Column
 from omnigraph_spark.schema.model import (
+    Cardinality,
     CheckConstraint,
     EdgeType,
     EntityType,
@@ -195,7 +196,7 @@ def _constraints_of(declared: EntityType) -> Iterator[Row]:
                 yield "range", [name], _bound(low), _bound(high), None
             case CheckConstraint(name, pattern):
                 yield "check", [name], None, None, pattern
-    if isinstance(declared, EdgeType) and (declared.cardinality.min or declared.cardinality.max):
+    if isinstance(declared, EdgeType) and declared.cardinality != Cardinality():
         low, high = declared.cardinality.min, declared.cardinality.max
         yield "card", ["src"], _bound(low), _bound(high), None
 
