@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 
-from lark import Lark, UnexpectedInput
+from lark import Lark, UnexpectedInput, UnexpectedToken
 
 from omnigraph_spark.errors import SchemaSyntaxError
 from omnigraph_spark.schema.compile import compile_schema
@@ -62,10 +62,9 @@ def _grammar() -> Lark:
 
 
 def _syntax_error(error: UnexpectedInput, text: str) -> SchemaSyntaxError:
-    at = error.pos_in_stream
-    # Lark has no position for the end of the text, and puts the error on its last token.
-    ended = at is None or getattr(getattr(error, "token", None), "type", "") == "$END"
-    offset = len(text) if ended or at is None else at
+    # Lark puts an error at the end of the text on the last token before it.
+    ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    offset = len(text) if ended or error.pos_in_stream is None else error.pos_in_stream
     before = text[:offset]
     line, column = before.count("\n") + 1, offset - before.rfind("\n")
     accepted: set[str] = error.interactive_parser.accepts()  # type: ignore[no-untyped-call]
