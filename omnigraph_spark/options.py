@@ -6,6 +6,7 @@ pass through; their values are secrets and are never printed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar, Self
@@ -50,13 +51,15 @@ def _natural(text: str) -> int:
     return number
 
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SIZE = re.compile(r"(\d+)\s*(?:([kmg])i?)?b?", re.ASCII)
+_UNITS = {None: 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 def _bytes(text: str) -> int:
-    compact = text.strip().lower().removesuffix("b").removesuffix("i")
-    digits = compact.rstrip("kmg")
-    return _positive(digits.strip()) * _UNITS[compact[len(digits) :]]
+    size = _SIZE.fullmatch(text.strip().lower())
+    if size is None:
+        raise ValueError
+    return _positive(size[1]) * _UNITS[size[2]]
 
 
 def _names(text: str) -> tuple[str, ...]:
