@@ -7,7 +7,7 @@ newest version first, which costs one listing request.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from omnigraph_spark.errors import (
@@ -38,7 +38,7 @@ from omnigraph_spark.storage.datasets import (
 )
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
-from omnigraph_spark.storage.translate import NOT_FOUND
+from omnigraph_spark.storage.translate import NOT_FOUND, PERMANENT
 from omnigraph_spark.storage.uri import join
 
 #: Folded manifests kept per process; one holds a few kilobytes per type and commit.
@@ -166,6 +166,15 @@ class Manifest:
             return GraphNotFoundError(self.root, "its creation was interrupted before __manifest")
         return GraphNotFoundError(self.root)
 
+    def explain(self, branch: str, error: StorageError) -> Exception:
+        """Say what a storage failure while reading the manifest means."""
+        if error.kind not in (NOT_FOUND, PERMANENT):
+            return error
+        if probe_version(self._address(branch), self.settings) is None:
+            # Deleted since it was found.
+            return self._missing(branch)
+        return DamagedGraphError(self.root, f"its __manifest cannot be read: {error.detail}")
+
     def open_version(self, branch: str, version: int, newest: VersionTag) -> PinnedDataset:
         """Open one manifest version; `newest` tells this branch from one made anew."""
         if version > newest.number:
@@ -176,7 +185,7 @@ class Manifest:
             )
         except StorageError as error:
             if error.kind != NOT_FOUND or version == newest.number:
-                raise
+                raise self.explain(branch, error) from error
             file = self.branch_file(branch)
             reason = f"the branch began at {file.parent_version}" if file else "it was removed"
             raise VersionNotFoundError(branch, version, newest.number, reason) from error
@@ -197,7 +206,11 @@ def _read_state(manifest: Manifest, branch: str, version: int, newest: VersionTa
     try:
         rows = profile.split_rows(dataset.table())
         entries = fold(rows, profile)
+    except StorageError as error:
+        raise manifest.explain(branch, error) from error
     except ValueError as error:
         raise DamagedGraphError(manifest.root, str(error)) from error
+    # A pin without a tag is told apart by the manifest that holds it.
+    tagged = {key: replace(entry, tag=entry.tag or newest.e_tag) for key, entry in entries.items()}
     lineage = Lineage(rows.commits, profile, manifest.root)
-    return ManifestState(branch, version, entries, lineage, profile, newest)
+    return ManifestState(branch, version, tagged, lineage, profile, newest)

@@ -38,11 +38,12 @@ from omnigraph_spark.snapshot import SnapshotState
 from omnigraph_spark.storage.datasets import (
     DatasetAddress,
     PinnedDataset,
+    has_version,
     open_dataset,
     probe_version,
 )
 from omnigraph_spark.storage.settings import StorageSettings
-from omnigraph_spark.storage.translate import NOT_FOUND, QUERY, lance_text
+from omnigraph_spark.storage.translate import NOT_FOUND, PERMANENT, QUERY, lance_text
 
 # Lance reads ahead of the consumer up to this much; its own default of 2 GiB would be a worker's
 # whole memory.
@@ -88,18 +89,16 @@ class ScanSource:
 
     def explain(self, error: StorageError) -> Exception:
         """Say what a storage failure while reading this type means."""
-        if error.kind != NOT_FOUND:
-            return error
         key = str(self.entry.type_key)
+        damage = DamagedGraphError(self.root, f"a file of {key} cannot be read: {error.detail}")
+        if error.kind != NOT_FOUND:
+            return damage if error.kind == PERMANENT else error
         if probe_version(self.address, self.settings) is None:
             place = self.address.uri.removeprefix(self.root).lstrip("/")
             return DamagedGraphError(self.root, f"the dataset of {key} at {place!r} is missing")
-        try:
-            # Without a tag the handle is not shared, so storage itself is asked.
-            open_dataset(self.address, self.entry.dataset_version, self.settings)
-        except StorageError:
+        if not has_version(self.address, self.entry.dataset_version, self.settings):
             return HistoryReclaimedError(self.branch, key, self.entry.dataset_version)
-        return DamagedGraphError(self.root, f"a file of {key} is missing: {error.detail}")
+        return damage
 
     def columns(self) -> tuple[Column, ...]:
         """Return the columns stored at the pinned version, with what the schema says of them."""

@@ -94,6 +94,8 @@ class GraphReader:
     def commits(self, snapshot: SnapshotState) -> list[Commit]:
         """Return the commits visible at a snapshot, newest first."""
         state = self.manifest.at(snapshot.branch, snapshot.manifest_version)
+        if state.lineage.find(snapshot.commit.id) is None:
+            raise _made_again(snapshot.commit)
         return list(reversed(state.lineage.commits))
 
     def _schema(self, state: ManifestState) -> GraphSchema:
@@ -150,8 +152,12 @@ class GraphReader:
                 raise CommitNotFoundError(commit.id, error.describe()) from error
             if state.lineage.find(commit.id):
                 return state
-        reason = f"branch {commit.branch!r} was deleted and made again since"
-        raise CommitNotFoundError(commit.id, reason)
+        raise _made_again(commit)
+
+
+def _made_again(commit: Commit) -> CommitNotFoundError:
+    reason = f"branch {commit.branch!r} was deleted and made again since"
+    return CommitNotFoundError(commit.id, reason)
 
 
 @lru_cache(maxsize=64)

@@ -89,6 +89,13 @@ def probe_version(address: DatasetAddress, settings: StorageSettings) -> Version
     return None
 
 
+def has_version(address: DatasetAddress, version: int, settings: StorageSettings) -> bool:
+    """Tell whether the file of a version is there, whatever it holds; lists all versions."""
+    store = objects_at(address.root, settings)
+    wanted = f"{_LARGEST - version:020d}.manifest"
+    return any(name == wanted for name, _ in store.listing(join(address.uri, "_versions")))
+
+
 class PinnedDataset:
     """A dataset at one version; everything asked of it is answered from that version."""
 

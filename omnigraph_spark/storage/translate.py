@@ -12,17 +12,26 @@ from contextlib import contextmanager
 from omnigraph_spark.errors import StorageError
 
 NOT_FOUND = "not_found"
+#: A file is not what it should be: cut short, not Lance's. Trying again does not help.
+PERMANENT = "permanent"
 #: The rows did not allow what a filter does with them, or Lance cannot do it.
 QUERY = "query"
 
 # Lance ends its messages with the place in its own source, which helps nobody here.
 _RUST_PLACE = re.compile(r",? ?/(?:home/runner|rustc|root|github)[^\s,]*\.rs:\d+(?::\d+)?")
-_PREFIXES = re.compile(r"^(?:External error|Invalid user input|LanceError\(IO\)|Schema error): ")
+_PREFIXES = re.compile(
+    r"^(?:External error|Invalid user input|LanceError\(IO\)|Schema error|Generic \S+ error"
+    r"|Wrapped error|Not found(?=: Wrapped error)): "
+)
 # The statement is one that Lance made up around a filter; what the parser says of it is enough.
 _STATEMENT = re.compile(r"^Error parsing statement: .* \(sql parser error: (.*)\)$")
 
 
-def lance_text(error: Exception) -> str:
+# What Lance says of a file that is empty, cut short or not its own.
+_BROKEN_FILE = re.compile("file size is too small|Invalid range|not appear to be a Lance file")
+
+
+def lance_text(error: BaseException) -> str:
     """Return what a Lance error says in one line, without prefixes and source positions."""
     text = " ".join(_RUST_PLACE.sub("", str(error)).split())
     while (shorter := _PREFIXES.sub("", text)) != text:
@@ -37,6 +46,11 @@ def lance_errors(address: str) -> Iterator[None]:
         yield
     except (OSError, ValueError, RuntimeError) as error:
         raise StorageError(_kind(error), address, lance_text(error)) from error
+    except BaseException as error:
+        # A panic inside Lance is no Exception, and its class cannot be imported.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise StorageError(PERMANENT, address, f"Lance panicked: {lance_text(error)}") from error
 
 
 def _kind(error: Exception) -> str:
@@ -47,4 +61,6 @@ def _kind(error: Exception) -> str:
         return "permission"
     if "applying filter expression" in text or "feature is not implemented" in text:
         return QUERY
+    if _BROKEN_FILE.search(text):
+        return PERMANENT
     return "unknown"

@@ -61,7 +61,7 @@ def _parse_source(root: str, source: bytes) -> GraphSchema:
 def _parse_json(root: str, name: str, content: bytes) -> dict[str, Any]:
     try:
         value = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SchemaFilesError(root, name, f"it is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise SchemaFilesError(root, name, "it is not a JSON object")
