@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from omnigraph_spark.errors import ConflictingOptionsError
+
 # Environment variable -> canonical setting; a later line wins, so the S3-specific endpoint does.
 _ENVIRONMENT = (
     ("AWS_DEFAULT_REGION", "aws_region"),
@@ -37,6 +39,18 @@ _ALIASES = {
 }
 
 
+def _canonical(given: Mapping[str, str]) -> dict[str, str]:
+    own: dict[str, str] = {}
+    spelled: dict[str, str] = {}
+    for key, value in given.items():
+        name = _ALIASES.get(key.lower(), key.lower())
+        if own.get(name, str(value)) != str(value):
+            # Which one counts would depend on the order in which Spark hands options over.
+            raise ConflictingOptionsError((spelled[name], key), "they are one setting")
+        own[name], spelled[name] = str(value), key
+    return own
+
+
 @dataclass(frozen=True)
 class StorageSettings:
     """Resolved settings of one object store; hashable, so that clients and handles are shared."""
@@ -53,10 +67,7 @@ class StorageSettings:
         merged = {key: environ[name] for name, key in _ENVIRONMENT if environ.get(name)}
         if environ.get("AWS_S3_FORCE_PATH_STYLE", "").lower() in ("1", "true"):
             merged["aws_virtual_hosted_style_request"] = "false"
-        own = {
-            _ALIASES.get(key.lower(), key.lower()): str(value)
-            for key, value in (given or {}).items()
-        }
+        own = _canonical(given or {})
         return cls(tuple(sorted((merged | own).items())), tuple(sorted(own.items())))
 
     def for_lance(self) -> dict[str, str]:

@@ -1,0 +1,196 @@
+"""Object-store settings: options win over the environment, and no secret is ever printed."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from omnigraph_spark.errors import ConflictingOptionsError
+from omnigraph_spark.storage.settings import StorageSettings
+
+SECRET = "wJalrXUtnFEMI"
+
+
+def resolve(given: dict[str, str] | None = None, /, **environ: str) -> StorageSettings:
+    return StorageSettings.resolve(given, environ)
+
+
+@pytest.mark.parametrize(
+    ("variable", "setting"),
+    [
+        ("AWS_REGION", "aws_region"),
+        ("AWS_DEFAULT_REGION", "aws_region"),
+        ("AWS_ACCESS_KEY_ID", "aws_access_key_id"),
+        ("AWS_SECRET_ACCESS_KEY", "aws_secret_access_key"),
+        ("AWS_SESSION_TOKEN", "aws_session_token"),
+        ("AWS_ENDPOINT_URL", "aws_endpoint"),
+        ("AWS_ENDPOINT_URL_S3", "aws_endpoint"),
+        ("AWS_ALLOW_HTTP", "allow_http"),
+    ],
+)
+def test_each_aws_variable_becomes_a_setting_of_lance(variable: str, setting: str) -> None:
+    assert resolve(**{variable: "x"}).for_lance() == {setting: "x"}
+
+
+def test_nothing_given_and_nothing_in_the_environment_is_nothing() -> None:
+    assert resolve().for_lance() == {}
+    assert resolve(HOME="/home/x", AWS_PROFILE="work").for_lance() == {}
+
+
+def test_an_empty_variable_counts_as_absent() -> None:
+    assert resolve(AWS_REGION="", AWS_DEFAULT_REGION="eu-west-1").for_lance() == {
+        "aws_region": "eu-west-1"
+    }
+
+
+def test_the_more_specific_variable_wins() -> None:
+    settings = resolve(
+        AWS_REGION="eu-west-1",
+        AWS_DEFAULT_REGION="us-east-1",
+        AWS_ENDPOINT_URL="http://any",
+        AWS_ENDPOINT_URL_S3="http://s3",
+    )
+    assert settings.for_lance() == {"aws_region": "eu-west-1", "aws_endpoint": "http://s3"}
+
+
+@pytest.mark.parametrize(
+    ("spelling", "setting"),
+    [
+        ("aws_region", "aws_region"),
+        ("region", "aws_region"),
+        ("REGION", "aws_region"),
+        ("access_key_id", "aws_access_key_id"),
+        ("secret_access_key", "aws_secret_access_key"),
+        ("session_token", "aws_session_token"),
+        ("token", "aws_session_token"),
+        ("aws_token", "aws_session_token"),
+        ("endpoint", "aws_endpoint"),
+        ("endpoint_url", "aws_endpoint"),
+        ("aws_endpoint_url", "aws_endpoint"),
+        ("aws_allow_http", "allow_http"),
+        ("virtual_hosted_style_request", "aws_virtual_hosted_style_request"),
+    ],
+)
+def test_an_option_wins_over_the_environment_in_each_of_lance_s_spellings(
+    spelling: str, setting: str
+) -> None:
+    settings = resolve(
+        {spelling: "from the option"},
+        AWS_REGION="env",
+        AWS_ACCESS_KEY_ID="env",
+        AWS_SECRET_ACCESS_KEY="env",
+        AWS_SESSION_TOKEN="env",
+        AWS_ENDPOINT_URL="env",
+        AWS_ALLOW_HTTP="env",
+        AWS_S3_FORCE_PATH_STYLE="true",
+    )
+    known = settings.for_lance()
+    assert known[setting] == "from the option"
+    assert [key for key, value in known.items() if value == "from the option"] == [setting]
+
+
+def test_two_spellings_of_one_setting_must_agree_and_their_values_are_not_shown() -> None:
+    with pytest.raises(ConflictingOptionsError, match="'Token' and 'session_token'") as refused:
+        resolve({"Token": SECRET, "session_token": "other"})
+    assert SECRET not in str(refused.value)
+    assert resolve({"token": "t", "session_token": "t"}).for_lance() == {"aws_session_token": "t"}
+
+
+def test_a_setting_lance_knows_and_we_do_not_passes_through() -> None:
+    assert resolve({"Proxy_URL": "http://Proxy"}).for_lance() == {"proxy_url": "http://Proxy"}
+
+
+def test_only_what_the_caller_gave_is_handed_on_to_other_processes() -> None:
+    settings = resolve({"endpoint": "http://s3"}, AWS_SECRET_ACCESS_KEY=SECRET)
+    assert settings.given == (("aws_endpoint", "http://s3"),)
+
+
+def test_given_settings_resolve_to_themselves_in_the_other_process() -> None:
+    settings = resolve({"Endpoint": "http://s3", "token": "t"}, AWS_REGION="eu-west-1")
+    assert resolve(dict(settings.given), AWS_REGION="eu-west-1") == settings
+
+
+# -- boto3 -------------------------------------------------------------------------------------
+
+
+def test_lance_and_boto3_get_the_same_settings() -> None:
+    arguments = resolve(
+        {"endpoint": "http://s3", "token": "t"},
+        AWS_REGION="eu-west-1",
+        AWS_ACCESS_KEY_ID="id",
+        AWS_SECRET_ACCESS_KEY=SECRET,
+    ).for_boto3()
+    del arguments["config"]
+    assert arguments == {
+        "region_name": "eu-west-1",
+        "aws_access_key_id": "id",
+        "aws_secret_access_key": SECRET,
+        "aws_session_token": "t",
+        "endpoint_url": "http://s3",
+    }
+
+
+def test_what_is_not_set_is_left_to_boto3_s_own_search() -> None:
+    arguments = resolve().for_boto3()
+    del arguments["config"]
+    assert set(arguments.values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("given", "environ", "style"),
+    [
+        ({}, {}, "auto"),
+        ({"aws_virtual_hosted_style_request": "false"}, {}, "path"),
+        ({"virtual_hosted_style_request": "FALSE"}, {}, "path"),
+        ({"aws_virtual_hosted_style_request": "true"}, {}, "auto"),
+        ({}, {"AWS_S3_FORCE_PATH_STYLE": "true"}, "path"),
+        ({}, {"AWS_S3_FORCE_PATH_STYLE": "1"}, "path"),
+        ({}, {"AWS_S3_FORCE_PATH_STYLE": "True"}, "path"),
+        ({}, {"AWS_S3_FORCE_PATH_STYLE": "false"}, "auto"),
+        ({}, {"AWS_S3_FORCE_PATH_STYLE": ""}, "auto"),
+        (
+            {"aws_virtual_hosted_style_request": "true"},
+            {"AWS_S3_FORCE_PATH_STYLE": "true"},
+            "auto",
+        ),
+    ],
+)
+def test_path_style_is_taken_from_lance_s_setting_or_the_variable(
+    given: dict[str, str], environ: dict[str, str], style: str
+) -> None:
+    settings = StorageSettings.resolve(given, environ)
+    assert settings.for_boto3()["config"].s3 == {"addressing_style": style}
+
+
+def test_lance_is_told_of_path_style_too() -> None:
+    settings = resolve(AWS_S3_FORCE_PATH_STYLE="true")
+    assert settings.for_lance() == {"aws_virtual_hosted_style_request": "false"}
+
+
+# -- secrets, keys of caches -------------------------------------------------------------------
+
+
+def test_no_value_is_printed_only_the_names_of_settings() -> None:
+    settings = resolve(
+        {"aws_secret_access_key": SECRET, "token": SECRET, "endpoint": f"http://{SECRET}@s3"},
+        AWS_ACCESS_KEY_ID=SECRET,
+    )
+    for text in (repr(settings), str(settings), f"{settings}", repr((settings,))):
+        assert SECRET not in text
+        assert "aws_secret_access_key" in text
+
+
+def test_equal_settings_share_clients_and_handles_and_others_do_not() -> None:
+    one = resolve({"region": "a", "token": "t"})
+    same = resolve({"token": "t", "AWS_REGION": "a"})
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != resolve({"region": "b", "token": "t"})
+
+
+def test_settings_survive_the_way_to_another_process() -> None:
+    settings = resolve({"aws_secret_access_key": SECRET})
+    arrived = pickle.loads(pickle.dumps(settings))
+    assert arrived == settings
+    assert arrived.for_lance() == {"aws_secret_access_key": SECRET}
