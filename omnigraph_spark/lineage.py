@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
+from omnigraph_spark.clock import random_half
 from omnigraph_spark.errors import DamagedGraphError
 from omnigraph_spark.formats.profile import Commit, CommitRow, FormatProfile
 
@@ -35,6 +36,12 @@ class Lineage:
     def find(self, commit_id: str) -> Commit | None:
         """Return the commit with that id, if it is visible here."""
         row = next((row for row in self._rows if row.id == commit_id), None)
+        return None if row is None else self._decode(row)
+
+    def find_repeat(self, commit_id: str) -> Commit | None:
+        """Return the commit whose id has the same random half, which names one piece of work."""
+        half = random_half(commit_id)
+        row = next((row for row in self._rows if random_half(row.id) == half), None)
         return None if row is None else self._decode(row)
 
     def _decode(self, row: CommitRow) -> Commit:

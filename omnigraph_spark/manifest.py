@@ -15,6 +15,7 @@ from omnigraph_spark.errors import (
     DamagedGraphError,
     GraphNotFoundError,
     InvalidNameError,
+    SchemaApplyInProgressError,
     StorageError,
     VersionNotFoundError,
 )
@@ -72,6 +73,8 @@ class ManifestState:
     profile: FormatProfile
     #: The branch's newest version when this was read: its identity, whatever the name.
     newest: VersionTag
+    #: What was folded: a writer checks its changes against every row, not only the newest.
+    rows: ManifestRows
 
 
 def fold(rows: ManifestRows, profile: FormatProfile) -> dict[str, Entry]:
@@ -126,7 +129,7 @@ class Manifest:
 
     def newest(self, branch: str = MAIN) -> VersionTag:
         """Ask storage for the newest manifest version of a branch: one listing request."""
-        tag = probe_version(self._address(branch), self.settings)
+        tag = probe_version(self.address(branch), self.settings)
         if tag is None:
             raise self._missing(branch)
         return tag
@@ -142,22 +145,29 @@ class Manifest:
 
     def branch_names(self) -> list[str]:
         """Return the names of the graph's branches in byte order, without the engine's own."""
-        names = {*list_branches(self._address(MAIN), self.settings), MAIN}
+        names = {*list_branches(self.address(MAIN), self.settings), MAIN}
         return sorted(names - {SCHEMA_APPLY_LOCK})
 
     def branch_file(self, branch: str) -> BranchFile | None:
         """Return where a branch began; None for main and for what does not exist."""
-        return read_branch(self._address(MAIN), branch, self.settings)
+        return read_branch(self.address(MAIN), branch, self.settings)
 
     def schema_apply_in_progress(self) -> bool:
         """Tell whether a schema apply holds its lock (or died holding it)."""
         return self.branch_file(SCHEMA_APPLY_LOCK) is not None
 
-    def _address(self, branch: str) -> DatasetAddress:
+    def refuse_during_schema_apply(self, operation: str) -> None:
+        """Refuse an operation while a schema apply holds its lock, as every writer must."""
+        if self.schema_apply_in_progress():
+            detail = f"{operation} has to wait: a schema change holds its lock on {self.root!r}"
+            raise SchemaApplyInProgressError(detail)
+
+    def address(self, branch: str = MAIN) -> DatasetAddress:
+        """Return where the manifest of a branch lies."""
         return DatasetAddress(self.root, MANIFEST_PATH, None if branch == MAIN else branch)
 
     def _missing(self, branch: str) -> Exception:
-        if branch != MAIN and probe_version(self._address(MAIN), self.settings) is not None:
+        if branch != MAIN and probe_version(self.address(MAIN), self.settings) is not None:
             return BranchNotFoundError(branch, tuple(self.branch_names()))
         store = objects_at(self.root, self.settings)
         if not store.exists(self.root):
@@ -170,7 +180,7 @@ class Manifest:
         """Say what a storage failure while reading the manifest means."""
         if error.kind not in (NOT_FOUND, PERMANENT):
             return error
-        if probe_version(self._address(branch), self.settings) is None:
+        if probe_version(self.address(branch), self.settings) is None:
             # Deleted since it was found.
             return self._missing(branch)
         return DamagedGraphError(self.root, f"its __manifest cannot be read: {error.detail}")
@@ -181,7 +191,7 @@ class Manifest:
             raise VersionNotFoundError(branch, version, newest.number)
         try:
             return open_dataset(
-                self._address(branch), version, self.settings, newest.e_tag, _BLOCK_BYTES
+                self.address(branch), version, self.settings, newest.e_tag, _BLOCK_BYTES
             )
         except StorageError as error:
             if error.kind != NOT_FOUND or version == newest.number:
@@ -213,4 +223,4 @@ def _read_state(manifest: Manifest, branch: str, version: int, newest: VersionTa
     # A pin without a tag is told apart by the manifest that holds it.
     tagged = {key: replace(entry, tag=entry.tag or newest.e_tag) for key, entry in entries.items()}
     lineage = Lineage(rows.commits, profile, manifest.root)
-    return ManifestState(branch, version, tagged, lineage, profile, newest)
+    return ManifestState(branch, version, tagged, lineage, profile, newest, rows)

@@ -7,7 +7,7 @@ encoded is a format's own business.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -19,12 +19,19 @@ from omnigraph_spark.errors import (
     FormatTooNewError,
     FormatTooOldError,
 )
-from omnigraph_spark.names import MAIN
+from omnigraph_spark.names import MAIN, TypeKey
 from omnigraph_spark.schema.model import GraphSchema
 from omnigraph_spark.storage.objects import ObjectStore
 
 STAMP_KEY = "omnigraph:internal_schema_version"
 MANIFEST_PATH = "__manifest"
+
+
+class LocationRow(NamedTuple):
+    """Where the dataset of a type lies, below the root of the graph."""
+
+    type_key: str
+    path: str
 
 
 class PinRow(NamedTuple):
@@ -35,6 +42,17 @@ class PinRow(NamedTuple):
     dataset_branch: str | None
     rows: int
     detail: str
+
+
+class TombstoneRow(NamedTuple):
+    """The end of a type: what is pinned at or below this dataset version no longer counts."""
+
+    type_key: str
+    version: int
+
+
+#: What a publish adds beside its commit.
+NewRow = LocationRow | PinRow | TombstoneRow
 
 
 class CommitRow(NamedTuple):
@@ -52,7 +70,7 @@ class ManifestRows:
 
     locations: Mapping[str, str]
     pins: Sequence[PinRow]
-    tombstones: Sequence[tuple[str, int]]
+    tombstones: Sequence[TombstoneRow]
     commits: Sequence[CommitRow]
 
 
@@ -86,6 +104,8 @@ class FormatProfile(Protocol):
     """One storage format; a package under `formats` offers exactly these names."""
 
     FORMAT_VERSION: int
+    #: The columns of a manifest that `publisher_of` looks at.
+    PUBLISHER_COLUMNS: tuple[str, ...]
 
     def split_rows(self, table: pa.Table) -> ManifestRows:
         """Sort the rows of a manifest by kind; a ValueError says what is impossible in them."""
@@ -100,6 +120,21 @@ class FormatProfile(Protocol):
         self, root: str, store: ObjectStore, only_main: Callable[[], bool]
     ) -> GraphSchema:
         """Read the schema files and check that they agree."""
+
+    def dataset_path(self, key: TypeKey) -> str:
+        """Return the folder of a type's dataset below the root."""
+
+    def pin_detail(self, manifest_path: str, manifest_size: int | None, e_tag: str | None) -> str:
+        """Return the text of a pin whose Lance manifest lies there."""
+
+    def encode_rows(self, rows: Iterable[NewRow], commit: Commit) -> pa.Table:
+        """Return the rows that one publish writes; the commit moves the head of its branch."""
+
+    def publisher_of(self, table: pa.Table, type_key: str, version: int) -> str | None:
+        """Return the commit that brought a pin or tombstone, from its `PUBLISHER_COLUMNS`."""
+
+    def schema_files(self, source: str, schema: GraphSchema) -> Mapping[str, bytes]:
+        """Return the schema files of a new graph by name, in the order they are written."""
 
     def __hash__(self) -> int:
         """Formats are parts of cache keys."""

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from omnigraph_spark.errors import SchemaError, SchemaFilesError
-from omnigraph_spark.schema.ir import hash_of_ir_value, ir_hash
+from omnigraph_spark.schema.ir import hash_of_ir_value, ir_hash, ir_pretty
 from omnigraph_spark.schema.model import GraphSchema
 from omnigraph_spark.schema.parser import parse_schema
+from omnigraph_spark.schema.rust_text import json_text
 from omnigraph_spark.storage.objects import ObjectStore
 from omnigraph_spark.storage.uri import join
 
@@ -21,6 +22,24 @@ SOURCE_FILE = "_schema.pg"
 IR_FILE = "_schema.ir.json"
 STATE_FILE = "__schema_state.json"
 STATE_FORMAT = 1
+_IDENTITY_VERSION = 1
+
+
+def schema_files(source: str, schema: GraphSchema) -> dict[str, bytes]:
+    """Return the three files of a new graph, in the order the engine writes them.
+
+    The first one claims the root: whoever stores it is the one who creates the graph.
+    """
+    state = {
+        "format_version": STATE_FORMAT,
+        "schema_ir_hash": ir_hash(schema),
+        "schema_identity_version": _IDENTITY_VERSION,
+    }
+    return {
+        SOURCE_FILE: source.encode(),
+        IR_FILE: ir_pretty(schema).encode(),
+        STATE_FILE: json_text(state, pretty=True).encode(),
+    }
 
 
 def read_schema(root: str, store: ObjectStore, only_main: Callable[[], bool]) -> GraphSchema:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from omnigraph_spark.formats.profile import CommitRow, ManifestRows, PinRow
+from omnigraph_spark.formats.profile import CommitRow, ManifestRows, PinRow, TombstoneRow
 
 _T = TypeVar("_T")
 
@@ -33,7 +33,7 @@ def split_rows(table: pa.Table) -> ManifestRows:
             raise ValueError(f"column {name!r} of __manifest is {found}, not {expected}")
     locations: dict[str, str] = {}
     pins: list[PinRow] = []
-    tombstones: list[tuple[str, int]] = []
+    tombstones: list[TombstoneRow] = []
     commits: list[CommitRow] = []
     columns = (table.column(name).to_pylist() for name in _COLUMNS)
     for object_id, kind, location, metadata, key, version, branch, rows in zip(
@@ -53,7 +53,7 @@ def split_rows(table: pa.Table) -> ManifestRows:
                 )
             )
         elif kind == "table_tombstone":
-            tombstones.append((key, _given(version, object_id, "table_version")))
+            tombstones.append(TombstoneRow(key, _given(version, object_id, "table_version")))
         elif kind == "graph_commit":
             detail = _given(metadata, object_id, "metadata")
             commits.append(
