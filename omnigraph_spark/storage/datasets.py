@@ -220,7 +220,7 @@ def _open(
     address: DatasetAddress, version: int, settings: StorageSettings, block_bytes: int | None
 ) -> PinnedDataset:
     with lance_errors(address.uri):
-        return PinnedDataset(_open_handle(address, version, settings, block_bytes), address)
+        return PinnedDataset(open_handle(address, version, settings, block_bytes), address)
 
 
 @cache
@@ -240,9 +240,16 @@ def _forget_handles() -> None:
 os.register_at_fork(after_in_child=_forget_handles)
 
 
-def _open_handle(
-    address: DatasetAddress, version: int, settings: StorageSettings, block_bytes: int | None
+def open_handle(
+    address: DatasetAddress,
+    version: int,
+    settings: StorageSettings,
+    block_bytes: int | None = None,
 ) -> LanceDataset:
+    """Open Lance's own handle, shared with nobody: for writers, because a write moves its handle.
+
+    On a branch that was moved with its graph it knows the new place, and what is written says so.
+    """
     import lance
 
     common: dict[str, Any] = {
