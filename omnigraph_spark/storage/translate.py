@@ -9,13 +9,15 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from omnigraph_spark.errors import StorageError
+from omnigraph_spark.errors import OmnigraphError, StorageError
 
 NOT_FOUND = "not_found"
 #: A file is not what it should be: cut short, not Lance's. Trying again does not help.
 PERMANENT = "permanent"
 #: The rows did not allow what a filter does with them, or Lance cannot do it.
 QUERY = "query"
+#: Another writer was faster, and nothing of this one landed.
+CONTENTION = "contention"
 
 # Lance ends its messages with the place in its own source, which helps nobody here.
 _RUST_PLACE = re.compile(r",? ?/(?:home/runner|rustc|root|github)[^\s,]*\.rs:\d+(?::\d+)?")
@@ -25,10 +27,12 @@ _PREFIXES = re.compile(
 )
 # The statement is one that Lance made up around a filter; what the parser says of it is enough.
 _STATEMENT = re.compile(r"^Error parsing statement: .* \(sql parser error: (.*)\)$")
-
-
 # What Lance says of a file that is empty, cut short or not its own.
 _BROKEN_FILE = re.compile("file size is too small|Invalid range|not appear to be a Lance file")
+
+
+# What Lance says when another commit came first: a merge in the one way, a commit in the other.
+_LOST_RACE = re.compile("Too many concurrent writers|ommit conflict for version")
 
 
 def lance_text(error: BaseException) -> str:
@@ -44,6 +48,9 @@ def lance_errors(address: str) -> Iterator[None]:
     """Run Lance calls about one dataset; what they raise becomes a `StorageError`."""
     try:
         yield
+    except OmnigraphError:
+        # Some of ours are ValueErrors too; they already say what happened.
+        raise
     except (OSError, ValueError, RuntimeError) as error:
         raise StorageError(_kind(error), address, lance_text(error)) from error
     except BaseException as error:
@@ -55,6 +62,8 @@ def lance_errors(address: str) -> Iterator[None]:
 
 def _kind(error: Exception) -> str:
     text = str(error)
+    if _LOST_RACE.search(text):
+        return CONTENTION
     if "ot found" in text:
         return NOT_FOUND
     if isinstance(error, PermissionError) or "ermission denied" in text or "AccessDenied" in text:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,33 +16,17 @@ from omnigraph_spark.errors import StorageError
 from omnigraph_spark.storage.objects import Listed, ObjectStore, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from tests.helpers.builder import GraphBuilder
+from tests.helpers.denied import denied
 
 if TYPE_CHECKING:
     from tests.helpers.s3 import S3Server
 
-NOBODY = 65534
 #: The store of this machine's disks.
 LOCAL = objects_at("/data/social", StorageSettings())
 
 
 def names(listing: Iterator[Listed]) -> list[str]:
     return [listed.name for listed in listing]
-
-
-@contextmanager
-def denied(path: Path) -> Iterator[None]:
-    """Make a path unreadable, also for root, who then is somebody else for a while."""
-    mode = path.stat().st_mode
-    path.chmod(0)
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        if root:
-            os.seteuid(0)
-        path.chmod(mode)
 
 
 # -- on disk -----------------------------------------------------------------------------------
