@@ -14,9 +14,7 @@ from omnigraph_spark.formats.v4.sidecar import (
     SidecarRegistration,
     SidecarTombstone,
     WriterKind,
-    decode_sidecar,
     delete_sidecar,
-    encode_sidecar,
     list_sidecars,
     read_sidecar,
     write_sidecar,
@@ -44,13 +42,13 @@ def case_of(path: Path) -> str:
 @pytest.mark.parametrize("path", READABLE, ids=case_of)
 def test_a_sidecar_read_and_written_again_is_the_same_file(path: Path) -> None:
     content = path.read_bytes()
-    sidecar = decode_sidecar(content)
-    assert encode_sidecar(sidecar) == content
+    sidecar = Sidecar.from_bytes(content)
+    assert sidecar.to_bytes() == content
     assert sidecar.operation_id == path.stem
 
 
 def test_the_cases_cover_the_kinds_that_can_crash() -> None:
-    kinds = {decode_sidecar(path.read_bytes()).writer for path in READABLE}
+    kinds = {Sidecar.from_bytes(path.read_bytes()).writer for path in READABLE}
     assert kinds >= {
         WriterKind.LOAD,
         WriterKind.SCHEMA_APPLY,
@@ -62,7 +60,7 @@ def test_the_cases_cover_the_kinds_that_can_crash() -> None:
 def test_a_merge_on_a_branch_says_what_it_read() -> None:
     (path,) = (golden.GOLDEN / "crashed-branch-partial" / "sidecars").iterdir()
     root = "/tmp/og-fixtures/00000000/crashed-branch-partial"
-    assert decode_sidecar(path.read_bytes()) == Sidecar(
+    assert Sidecar.from_bytes(path.read_bytes()) == Sidecar(
         operation_id="01M7H9Q3M4TGY6NZG1D1C373DC",
         started_at_us=1794803207812464,
         writer=WriterKind.LOAD,
@@ -94,19 +92,19 @@ def test_everything_a_sidecar_can_hold_comes_back() -> None:
         ),
         tombstones=(SidecarTombstone("node:Old", 7),),
     )
-    assert decode_sidecar(encode_sidecar(full)) == full
+    assert Sidecar.from_bytes(full.to_bytes()) == full
     for kind in WriterKind:
         other = replace(LOAD, writer=kind)
-        assert decode_sidecar(encode_sidecar(other)) == other
+        assert Sidecar.from_bytes(other.to_bytes()) == other
 
 
 def test_optional_parts_are_left_out_and_unknown_ones_ignored() -> None:
-    text = encode_sidecar(LOAD)
+    text = LOAD.to_bytes()
     for absent in (b"confirmed", b"table_branch", b"merge_source", b"registrations", b"tombstones"):
         assert absent not in text
     assert b'"branch": null' in text
     assert b'"actor_id": null' in text
-    assert decode_sidecar(text.replace(b'"tables"', b'"more": 1, "tables"')) == LOAD
+    assert Sidecar.from_bytes(text.replace(b'"tables"', b'"more": 1, "tables"')) == LOAD
 
 
 @pytest.mark.parametrize(
@@ -122,10 +120,10 @@ def test_optional_parts_are_left_out_and_unknown_ones_ignored() -> None:
     ],
 )
 def test_what_is_no_sidecar_is_refused_with_the_reason(old: str, new: str, word: str) -> None:
-    text = encode_sidecar(LOAD).decode()
+    text = LOAD.to_bytes().decode()
     assert old in text
     with pytest.raises(ValueError, match=word):
-        decode_sidecar(text.replace(old, new, 1).encode())
+        Sidecar.from_bytes(text.replace(old, new, 1).encode())
 
 
 def test_sidecars_are_written_listed_in_order_read_and_deleted(tmp_path: Path) -> None:

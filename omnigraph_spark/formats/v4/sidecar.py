@@ -83,9 +83,23 @@ class Sidecar:
     tombstones: tuple[SidecarTombstone, ...] = ()
     version: int = SIDECAR_VERSION
 
+    def to_bytes(self) -> bytes:
+        """Return the content of the sidecar's file."""
+        return json_text(_encode(self), pretty=True).encode()
 
-def encode_sidecar(sidecar: Sidecar) -> bytes:
-    """Return the content of a sidecar's file."""
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Sidecar:
+        """Read the content of a sidecar's file; a ValueError says why it is none."""
+        try:
+            value = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"it is not JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise ValueError("it is not a JSON object")
+        return _decode(value)
+
+
+def _encode(sidecar: Sidecar) -> dict[str, Any]:
     value: dict[str, Any] = {
         "schema_version": sidecar.version,
         "operation_id": sidecar.operation_id,
@@ -106,21 +120,11 @@ def encode_sidecar(sidecar: Sidecar) -> bytes:
             for gone in sidecar.tombstones
         ],
     }
-    value |= {key: part for key, part in optional.items() if part}
-    return json_text(value, pretty=True).encode()
+    return value | {key: part for key, part in optional.items() if part}
 
 
-def decode_sidecar(content: bytes) -> Sidecar:
-    """Read the content of a sidecar's file; a ValueError says why it is none.
-
-    As by the engine, unknown fields are ignored and absent optional ones are empty.
-    """
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"it is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise ValueError("it is not a JSON object")
+def _decode(value: Mapping[str, Any]) -> Sidecar:
+    """Read the fields as the engine does: unknown ones are ignored, absent optional ones empty."""
     return Sidecar(
         version=_required(value, "schema_version", int),
         operation_id=_required(value, "operation_id", str),
@@ -167,7 +171,7 @@ def read_sidecar(root: str, store: ObjectStore, operation_id: str) -> Sidecar | 
         return None
     place = f"{RECOVERY_FOLDER}/{operation_id}{_SUFFIX}"
     try:
-        sidecar = decode_sidecar(content)
+        sidecar = Sidecar.from_bytes(content)
     except ValueError as error:
         raise DamagedGraphError(root, f"{place} is not a sidecar: {error}") from error
     if sidecar.version > SIDECAR_VERSION:
@@ -178,7 +182,7 @@ def read_sidecar(root: str, store: ObjectStore, operation_id: str) -> Sidecar | 
 
 def write_sidecar(root: str, store: ObjectStore, sidecar: Sidecar) -> None:
     """Store a sidecar, or store it again with more in it."""
-    store.write(sidecar_address(root, sidecar.operation_id), encode_sidecar(sidecar))
+    store.write(sidecar_address(root, sidecar.operation_id), sidecar.to_bytes())
 
 
 def delete_sidecar(root: str, store: ObjectStore, operation_id: str) -> None:
