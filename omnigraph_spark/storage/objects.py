@@ -1,22 +1,22 @@
-"""Control files: small objects read and listed without Lance, on local disk and on S3.
+"""Control files: small objects read, listed and written without Lance, on local disk and on S3.
 
-Schema files, branch refs and the listing of dataset versions go through here. Data never does.
+Schema files, sidecars, branch refs and the listing of dataset versions go through here. Data never
+does. Two writes decide races: `put_new` and `place` store an object only where there is none, and
+say truthfully whose is there.
 """
 
 from __future__ import annotations
 
-import errno
-import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from omnigraph_spark.errors import StorageError
 from omnigraph_spark.storage.settings import StorageSettings
-from omnigraph_spark.storage.uri import is_s3, split_s3
+from omnigraph_spark.storage.uri import is_s3
 
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
+#: The kind of a `StorageError` of a write that may have happened all the same: an answer was lost.
+#: Any other kind means that it did not.
+IN_DOUBT = "unknown"
 
 
 class Listed(NamedTuple):
@@ -26,11 +26,21 @@ class Listed(NamedTuple):
     e_tag: str
 
 
+class Stat(NamedTuple):
+    """Size and tag of one object, the tag spelled as the engine records it."""
+
+    size_bytes: int
+    e_tag: str
+
+
 class ObjectStore(Protocol):
     """What both kinds of storage offer; addresses are canonical (see `uri`)."""
 
     def read(self, address: str) -> bytes | None:
         """Return the object's bytes, or None when there is none."""
+
+    def stat(self, address: str) -> Stat | None:
+        """Return size and tag of an object, or None when there is none."""
 
     def listing(self, folder: str, page_size: int = 1000) -> Iterator[Listed]:
         """Yield the objects directly in a folder by name in byte order; a missing one is empty.
@@ -41,120 +51,31 @@ class ObjectStore(Protocol):
     def exists(self, folder: str) -> bool:
         """Tell whether anything lies at or below a folder."""
 
+    def write(self, address: str, data: bytes) -> None:
+        """Store an object in place of what was there; a reader gets the one or the other, whole."""
 
-#: What a file system says of something that is not there, or could not be: a name it cannot store.
-_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+    def put_new(self, address: str, data: bytes) -> bool:
+        """Store an object where there is none; False when somebody else's is there."""
 
+    def place(self, source: str, target: str) -> Stat | None:
+        """Store an object under a second address where there is none; None when one is there."""
 
-class LocalObjects:
-    """Control files on a local disk."""
+    def delete(self, address: str) -> None:
+        """Delete an object; a missing one is fine."""
 
-    def read(self, address: str) -> bytes | None:
-        try:
-            with open(address, "rb") as file:
-                return file.read()
-        except OSError as error:
-            if error.errno in _ABSENT:
-                return None
-            raise _local_failure(address, error) from error
-
-    def listing(self, folder: str, page_size: int = 1000) -> Iterator[Listed]:
-        try:
-            names = sorted(os.listdir(folder))
-        except OSError as error:
-            if error.errno in _ABSENT:
-                return
-            raise _local_failure(folder, error) from error
-        for name in names:
-            # Stat only what the caller takes: probing a version reads one name of thousands.
-            try:
-                status = os.stat(os.path.join(folder, name))
-            except FileNotFoundError:
-                continue
-            # The engine's own tag: inode, modification time and size.
-            yield Listed(name, f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}")
-
-    def exists(self, folder: str) -> bool:
-        return os.path.exists(folder)
-
-
-class S3Objects:
-    """Control files in a bucket."""
-
-    def __init__(self, settings: StorageSettings) -> None:
-        import boto3
-
-        self._client: S3Client = boto3.client("s3", **settings.for_boto3())
-
-    def read(self, address: str) -> bytes | None:
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        bucket, key = split_s3(address)
-        try:
-            return self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
-        except self._client.exceptions.NoSuchKey:
-            return None
-        except (BotoCoreError, ClientError) as error:
-            raise _s3_failure(address, error) from error
-
-    def listing(self, folder: str, page_size: int = 1000) -> Iterator[Listed]:
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        bucket, key = split_s3(folder)
-        pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=bucket,
-            Prefix=f"{key}/",
-            Delimiter="/",
-            PaginationConfig={"PageSize": page_size},
-        )
-        try:
-            for page in pages:
-                for found in page.get("Contents", ()):
-                    yield Listed(found["Key"].rsplit("/", 1)[-1], found["ETag"].strip('"'))
-        except (BotoCoreError, ClientError) as error:
-            raise _s3_failure(folder, error) from error
-
-    def exists(self, folder: str) -> bool:
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        bucket, key = split_s3(folder)
-        try:
-            found = self._client.list_objects_v2(Bucket=bucket, Prefix=f"{key}/", MaxKeys=1)
-        except (BotoCoreError, ClientError) as error:
-            raise _s3_failure(folder, error) from error
-        return found["KeyCount"] > 0
+    def delete_below(self, folder: str, keep: Collection[str] = ()) -> None:
+        """Delete all objects below a folder, but none below the folders to keep."""
 
 
 @lru_cache(maxsize=16)
-def _s3_objects(settings: StorageSettings) -> S3Objects:
+def _s3_objects(settings: StorageSettings) -> ObjectStore:
+    from omnigraph_spark.storage.s3_objects import S3Objects
+
     return S3Objects(settings)
 
 
 def objects_at(address: str, settings: StorageSettings) -> ObjectStore:
     """Return the store that holds an address; S3 clients are shared within the process."""
+    from omnigraph_spark.storage.local_objects import LocalObjects
+
     return _s3_objects(settings) if is_s3(address) else LocalObjects()
-
-
-def _local_failure(address: str, error: OSError) -> StorageError:
-    kind = "permission" if isinstance(error, PermissionError) else "permanent"
-    return StorageError(kind, address, error.strerror or type(error).__name__)
-
-
-_CONFIGURATION = frozenset({"NoSuchBucket", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
-_TRANSIENT = frozenset({"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout"})
-
-
-def _s3_failure(address: str, error: Exception) -> StorageError:
-    from botocore.exceptions import ClientError
-
-    if not isinstance(error, ClientError):
-        # Unreachable endpoint, missing credentials: nothing was sent or nothing came back.
-        return StorageError("configuration", address, str(error))
-    code = error.response.get("Error", {}).get("Code", "")
-    if code in ("AccessDenied", "403"):
-        kind = "permission"
-    elif code in _CONFIGURATION:
-        kind = "configuration"
-    else:
-        kind = "transient" if code in _TRANSIENT else "unknown"
-    return StorageError(kind, address, str(error))

@@ -1,0 +1,112 @@
+"""What one commit does to a dataset, as plain values that cross processes; and as Lance says it."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from omnigraph_spark.storage.staging import StagedFile, as_fragments
+
+if TYPE_CHECKING:
+    from lance import FragmentMetadata, LanceOperation
+
+
+@dataclass(frozen=True)
+class AppendChange:
+    """Add the rows of staged files."""
+
+    files: tuple[StagedFile, ...]
+
+
+@dataclass(frozen=True)
+class OverwriteChange:
+    """Replace all rows, and the schema; no files leave an empty dataset.
+
+    The files are staged `as_given`, with this schema.
+    """
+
+    schema: pa.Schema
+    files: tuple[StagedFile, ...]
+
+
+@dataclass(frozen=True)
+class UpdateChange:
+    """Replace rows: those marked deleted in old fragments come again in new files."""
+
+    removed_fragment_ids: tuple[int, ...]
+    #: The JSON of Lance's `FragmentMetadata`, with new deletion files.
+    updated_fragments: tuple[str, ...]
+    new_files: tuple[StagedFile, ...]
+
+
+@dataclass(frozen=True)
+class DeleteChange:
+    """Mark rows deleted."""
+
+    #: The JSON of Lance's `FragmentMetadata`, with new deletion files.
+    updated_fragments: tuple[str, ...]
+    removed_fragment_ids: tuple[int, ...]
+    #: What was asked for; Lance keeps it with the version, and nothing evaluates it again.
+    predicate: str
+    #: How many rows go.
+    rows: int
+
+
+@dataclass(frozen=True)
+class MergeChange:
+    """Update and insert rows as Lance's merge prepared it, for one version only."""
+
+    version: int
+    #: A pickled Lance operation: it has parts that are not ours to name.
+    operation: bytes
+
+
+Change = AppendChange | OverwriteChange | UpdateChange | DeleteChange | MergeChange
+
+
+def operation_of(change: Change) -> LanceOperation.BaseOperation:
+    """Return the operation Lance commits."""
+    from lance import LanceOperation
+
+    match change:
+        case AppendChange():
+            return LanceOperation.Append(as_fragments(change.files))
+        case OverwriteChange():
+            return LanceOperation.Overwrite(change.schema, as_fragments(change.files))
+        case UpdateChange():
+            return LanceOperation.Update(
+                removed_fragment_ids=list(change.removed_fragment_ids),
+                updated_fragments=parse_fragments(change.updated_fragments),
+                new_fragments=as_fragments(change.new_files),
+                update_mode="rewrite_rows",
+            )
+        case DeleteChange():
+            return LanceOperation.Delete(
+                parse_fragments(change.updated_fragments),
+                list(change.removed_fragment_ids),
+                change.predicate,
+            )
+        case MergeChange():
+            return pickle.loads(change.operation)
+
+
+def parse_fragments(texts: Iterable[str]) -> list[FragmentMetadata]:
+    """Read fragments from their JSON."""
+    from lance import FragmentMetadata
+
+    return [FragmentMetadata.from_json(text) for text in texts]
+
+
+def written_by(change: Change) -> Iterator[str]:
+    """Yield the files a change brought, as paths below the dataset's folder."""
+    operation: Any = operation_of(change)
+    for name in ("fragments", "new_fragments"):
+        for fragment in getattr(operation, name, ()):
+            yield from (f"data/{file.path}" for file in fragment.files)
+    for fragment in getattr(operation, "updated_fragments", ()):
+        if fragment.deletion_file is not None:
+            yield fragment.deletion_file.path(fragment.id)

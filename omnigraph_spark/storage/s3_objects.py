@@ -1,0 +1,201 @@
+"""Control files in a bucket: atomic by nature, and conditional by `If-None-Match`.
+
+Exactness rests on the store's honouring that header, as S3 and its current imitations do; Lance's
+own commits rest on it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from omnigraph_spark.errors import StorageError
+from omnigraph_spark.storage.objects import IN_DOUBT, Listed, Stat
+from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.uri import split_s3
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
+
+_CONFIGURATION = frozenset({"NoSuchBucket", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
+_TRANSIENT = frozenset({"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout"})
+#: S3's words for a conditional write that was not done, and whether that is final: after the second
+#: it asks to try again, because another write of the same object was in flight.
+_LOST = {"PreconditionFailed": True, "ConditionalRequestConflict": False}
+_TRIES = 5
+#: Names the attempt in an object that was stored conditionally.
+_ATTEMPT = "omnigraph-attempt"
+
+
+class S3Objects:
+    """Control files in a bucket."""
+
+    def __init__(self, settings: StorageSettings) -> None:
+        import boto3
+
+        self._client: S3Client = boto3.client("s3", **settings.for_boto3())
+
+    def read(self, address: str) -> bytes | None:
+        bucket, key = split_s3(address)
+        with _failures(address):
+            try:
+                return self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
+            except self._client.exceptions.NoSuchKey:
+                return None
+
+    def stat(self, address: str) -> Stat | None:
+        head = self._head(address)
+        return None if head is None else head[0]
+
+    def listing(self, folder: str, page_size: int = 1000) -> Iterator[Listed]:
+        bucket, key = split_s3(folder)
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket,
+            Prefix=f"{key}/",
+            Delimiter="/",
+            PaginationConfig={"PageSize": page_size},
+        )
+        with _failures(folder):
+            for page in pages:
+                for found in page.get("Contents", ()):
+                    yield Listed(found["Key"].rsplit("/", 1)[-1], found["ETag"].strip('"'))
+
+    def exists(self, folder: str) -> bool:
+        bucket, key = split_s3(folder)
+        with _failures(folder):
+            found = self._client.list_objects_v2(Bucket=bucket, Prefix=f"{key}/", MaxKeys=1)
+        return found["KeyCount"] > 0
+
+    def write(self, address: str, data: bytes) -> None:
+        bucket, key = split_s3(address)
+        with _failures(address, writing=True):
+            self._client.put_object(Bucket=bucket, Key=key, Body=data)
+
+    def put_new(self, address: str, data: bytes) -> bool:
+        return self._put_new(address, data) is not None
+
+    def place(self, source: str, target: str) -> Stat | None:
+        data = self.read(source)
+        if data is None:
+            raise StorageError("permanent", source, "not there")
+        return self._put_new(target, data)
+
+    def delete(self, address: str) -> None:
+        bucket, key = split_s3(address)
+        with _failures(address):
+            self._client.delete_object(Bucket=bucket, Key=key)
+
+    def delete_below(self, folder: str, keep: Collection[str] = ()) -> None:
+        bucket, key = split_s3(folder)
+        kept = tuple(f"{split_s3(path)[1]}/" for path in keep)
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=f"{key}/"
+        )
+        with _failures(folder):
+            for page in pages:
+                keys = [found["Key"] for found in page.get("Contents", ())]
+                doomed: list[ObjectIdentifierTypeDef] = [
+                    {"Key": key} for key in keys if not key.startswith(kept)
+                ]
+                if not doomed:
+                    continue
+                done = self._client.delete_objects(Bucket=bucket, Delete={"Objects": doomed})
+                for failed in done.get("Errors", ()):
+                    at = f"s3://{bucket}/{failed.get('Key', key)}"
+                    raise StorageError("unknown", at, failed.get("Message", "not deleted"))
+
+    def _put_new(self, address: str, data: bytes) -> Stat | None:
+        from botocore.exceptions import ClientError
+
+        bucket, key = split_s3(address)
+        attempt = uuid4().hex
+        for _ in range(_TRIES):
+            with _failures(address, writing=True):
+                try:
+                    put = self._client.put_object(
+                        Bucket=bucket,
+                        Key=key,
+                        Body=data,
+                        IfNoneMatch="*",
+                        Metadata={_ATTEMPT: attempt},
+                    )
+                    return Stat(len(data), put["ETag"])
+                except ClientError as error:
+                    if _code(error) not in _LOST:
+                        raise
+                    lost = _LOST[_code(error)]
+            if lost:
+                return self._if_ours(address, attempt)
+        raise StorageError(IN_DOUBT, address, "other writers kept the object busy")
+
+    def _if_ours(self, address: str, attempt: str) -> Stat | None:
+        """Look whose object is there: boto3 may have repeated a request that had been done."""
+        try:
+            head = self._head(address)
+        except StorageError as error:
+            raise StorageError(IN_DOUBT, address, error.detail) from error
+        return head[0] if head is not None and head[1].get(_ATTEMPT) == attempt else None
+
+    def _head(self, address: str) -> tuple[Stat, Mapping[str, str]] | None:
+        from botocore.exceptions import ClientError
+
+        bucket, key = split_s3(address)
+        with _failures(address):
+            try:
+                head = self._client.head_object(Bucket=bucket, Key=key)
+            except ClientError as error:
+                if _code(error) in ("404", "NoSuchKey", "NotFound"):
+                    return None
+                raise
+        return Stat(head["ContentLength"], head["ETag"]), head["Metadata"]
+
+
+@contextmanager
+def _failures(address: str, writing: bool = False) -> Iterator[None]:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        in_doubt = writing and not _surely_not_done(error)
+        raise StorageError(IN_DOUBT if in_doubt else _kind(error), address, str(error)) from error
+
+
+def _surely_not_done(error: Exception) -> bool:
+    """Tell whether a failed write can have left nothing behind, now or later."""
+    from botocore.exceptions import (
+        ClientError,
+        ConnectTimeoutError,
+        EndpointConnectionError,
+        HTTPClientError,
+    )
+
+    if isinstance(error, ClientError):
+        answer = error.response.get("ResponseMetadata", {})
+        # An earlier try of the same request may have been carried out without an answer.
+        refused = 400 <= answer.get("HTTPStatusCode", 0) < 500
+        return refused and answer.get("RetryAttempts", 0) == 0
+    never_sent = (EndpointConnectionError, ConnectTimeoutError)
+    return isinstance(error, never_sent) or not isinstance(error, HTTPClientError)
+
+
+def _kind(error: Exception) -> str:
+    from botocore.exceptions import ClientError
+
+    if not isinstance(error, ClientError):
+        # Unreachable endpoint, missing credentials: nothing was sent or nothing came back.
+        return "configuration"
+    code = _code(error)
+    if code in ("AccessDenied", "403"):
+        return "permission"
+    if code in _CONFIGURATION:
+        return "configuration"
+    return "transient" if code in _TRANSIENT else "unknown"
+
+
+def _code(error: Exception) -> str:
+    response: Mapping[str, Mapping[str, str]] = getattr(error, "response", {})
+    return response.get("Error", {}).get("Code", "")

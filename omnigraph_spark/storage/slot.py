@@ -1,0 +1,109 @@
+"""The one version a strict commit may take, in the shape Lance asks for it.
+
+Lance lets a namespace decide who gets a version: it writes the new manifest under a name of its own
+and asks for it to be put in place. This namespace holds one dataset, and gives away one version.
+Import it only where a commit is made: the namespace package takes a second to load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lance_namespace import (
+    CreateTableVersionResponse,
+    DescribeTableVersionResponse,
+    LanceNamespace,
+    ListTableVersionsResponse,
+    TableVersion,
+)
+from lance_namespace.errors import ConcurrentModificationError, TableVersionNotFoundError
+
+from omnigraph_spark.errors import StorageError
+from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
+from omnigraph_spark.storage.objects import IN_DOUBT, Stat, objects_at
+from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.uri import is_s3, join, split_s3
+from omnigraph_spark.storage.versions import version_file
+
+
+class Slot(LanceNamespace):
+    """The version after `base`, for one commit; afterwards its fields say what happened.
+
+    Lance calls from threads of its own, one call at a time.
+    """
+
+    def __init__(
+        self, address: DatasetAddress, base: int, uuid: str, settings: StorageSettings
+    ) -> None:
+        self._address = address
+        self._base = base
+        self._uuid = uuid
+        self._settings = settings
+        self._store = objects_at(address.root, settings)
+        #: The version's file, once it is ours.
+        self.taken: Stat | None = None
+        #: Whether another version stood in the way.
+        self.refused = False
+        #: Why nobody knows whether the version is ours.
+        self.doubt: StorageError | None = None
+
+    def namespace_id(self) -> str:
+        """Name this commit: Lance shares resources among namespaces of one name."""
+        return f"omnigraph-slot {self._address.uri}@{self._base + 1} {self._uuid}"
+
+    def list_table_versions(self, request: Any) -> ListTableVersionsResponse:
+        """Tell Lance the newest version; here most commits that come too late are refused."""
+        head = probe_version(self._address, self._settings)
+        if head is None or head.number != self._base:
+            raise self._refusal(f"version {self._base} is not the newest")
+        return ListTableVersionsResponse(versions=[self._version(self._base)])
+
+    def describe_table_version(self, request: Any) -> DescribeTableVersionResponse:
+        """Tell Lance where a version lies; it asks after a refusal, to learn who was first."""
+        number = _fields(request).get("version") or self._base
+        if self._store.stat(version_file(self._address, number)) is None:
+            raise TableVersionNotFoundError(str(number))
+        return DescribeTableVersionResponse(version=self._version(number))
+
+    def create_table_version(self, request: Any) -> CreateTableVersionResponse:
+        """Put the manifest Lance wrote in place, if it is for the one version and that is free."""
+        wanted = _fields(request)
+        staged = self._as_address(wanted["manifest_path"])
+        try:
+            if wanted["version"] != self._base + 1:
+                # Lance saw newer versions and rebased the commit over them.
+                raise self._refusal(f"it would become version {wanted['version']}")
+            self._take(staged)
+        finally:
+            self._store.delete(staged)
+        return CreateTableVersionResponse(version=self._version(self._base + 1))
+
+    def _take(self, staged: str) -> None:
+        try:
+            self.taken = self._store.place(staged, version_file(self._address, self._base + 1))
+        except StorageError as error:
+            if error.kind == IN_DOUBT:
+                self.doubt = error
+            raise
+        if self.taken is None:
+            raise self._refusal(f"version {self._base + 1} exists")
+
+    def _refusal(self, reason: str) -> Exception:
+        self.refused = True
+        return ConcurrentModificationError(reason)
+
+    def _version(self, number: int) -> TableVersion:
+        file = version_file(self._address, number)
+        path = split_s3(file)[1] if is_s3(file) else file.lstrip("/")
+        return TableVersion(version=number, manifest_path=path)
+
+    def _as_address(self, path: str) -> str:
+        """Return the address of a path in Lance's object store."""
+        root = self._address.root
+        return join(f"s3://{split_s3(root)[0]}" if is_s3(root) else "", path.lstrip("/"))
+
+
+def _fields(request: Any) -> Mapping[str, Any]:
+    # Lance hands over something like a dict, whose absent keys are missing.
+    return dict(request) if isinstance(request, Mapping) else request.model_dump()

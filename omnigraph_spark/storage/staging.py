@@ -1,0 +1,174 @@
+"""Data files nobody sees yet: written, read back, thrown away; and datasets that are still empty.
+
+A staged file belongs to no version until `fence.commit_fenced` lands one that names it. Files of a
+killed process stay behind unreferenced and harm nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from omnigraph_spark.errors import StorageError
+from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
+from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.translate import lance_errors
+from omnigraph_spark.storage.uri import join
+from omnigraph_spark.storage.versions import LandedVersion, landed_version, transaction_id
+
+if TYPE_CHECKING:
+    from lance import FragmentMetadata
+
+#: The file format of every dataset of a graph; it is the first with blobs.
+STORAGE_VERSION = "2.2"
+
+
+@dataclass(eq=False)
+class DatasetExistsError(Exception):
+    """A dataset was to be created where there is one already; nothing was changed."""
+
+    uri: str
+
+    def __str__(self) -> str:
+        return f"there is a dataset at {self.uri}"
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """One data file that no version names yet: path below `data/`, Lance's description, size."""
+
+    path: str
+    #: The JSON of Lance's `FragmentMetadata`.
+    fragment: str
+    rows: int
+    size_bytes: int
+
+
+def stage_batches(
+    address: DatasetAddress,
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    settings: StorageSettings,
+    max_rows_per_file: int,
+    max_bytes_per_file: int,
+    *,
+    as_given: bool = False,
+) -> list[StagedFile]:
+    """Write rows to new files of a dataset, as they come; when that fails no file is left.
+
+    The rows must have the dataset's columns. `as_given` takes any schema: for rows that replace all
+    others, and for rows that are only read back.
+    """
+    from lance.fragment import write_fragments
+
+    incoming = _Incoming(batches)
+    try:
+        with lance_errors(address.uri):
+            fragments = write_fragments(
+                pa.RecordBatchReader.from_batches(schema, incoming.batches()),
+                address.uri,
+                mode="overwrite" if as_given else "append",
+                max_rows_per_file=max_rows_per_file,
+                max_bytes_per_file=max_bytes_per_file,
+                data_storage_version=STORAGE_VERSION,
+                storage_options=settings.for_lance(),
+                allow_external_blob_outside_bases=True,
+            )
+    finally:
+        incoming.raise_own_failure()
+    return [staged_file(fragment) for fragment in fragments]
+
+
+def staged_file(fragment: FragmentMetadata) -> StagedFile:
+    """Describe a fragment that Lance wrote and nobody committed."""
+    [file] = fragment.files
+    text = json.dumps(fragment.to_json(), separators=(",", ":"))
+    return StagedFile(file.path, text, fragment.physical_rows, file.file_size_bytes or 0)
+
+
+def discard(
+    address: DatasetAddress, files: Iterable[StagedFile], settings: StorageSettings
+) -> None:
+    """Delete staged files and the blobs beside them; what is missing is fine."""
+    store = objects_at(address.root, settings)
+    for file in files:
+        path = join(address.uri, "data", file.path)
+        store.delete(path)
+        store.delete_below(path.removesuffix(".lance"))
+
+
+def read_staged(
+    address: DatasetAddress,
+    files: Sequence[StagedFile],
+    columns: Sequence[str],
+    settings: StorageSettings,
+) -> Iterator[pa.RecordBatch]:
+    """Stream chosen columns of staged files, in the order of the files."""
+    from lance.file import LanceFileReader
+
+    for file in files:
+        path = join(address.uri, "data", file.path)
+        with lance_errors(path):
+            reader = LanceFileReader(path, settings.for_lance(), list(columns))
+            for batch in reader.read_all(batch_size=8192).to_batches():
+                yield batch.select(list(columns))
+
+
+def create_dataset(
+    address: DatasetAddress, schema: pa.Schema, settings: StorageSettings
+) -> LandedVersion:
+    """Create an empty dataset, version 1; `DatasetExistsError` when there is one."""
+    from lance import LanceDataset, LanceOperation, Transaction
+
+    uuid = str(uuid4())
+    create = Transaction(read_version=0, operation=LanceOperation.Overwrite(schema, []), uuid=uuid)
+    try:
+        with lance_errors(address.uri):
+            LanceDataset.commit(
+                address.uri,
+                create,
+                storage_options=settings.for_lance(),
+                max_retries=0,
+                enable_stable_row_ids=True,
+                enable_v2_manifest_paths=True,
+            )
+    except StorageError as error:
+        # Lance has several words for losing this race; what is there now is what counts.
+        found = transaction_id(address, 1, settings)
+        if found is None and probe_version(address, settings) is None:
+            raise
+        if found != uuid:
+            raise DatasetExistsError(address.uri) from error
+    return landed_version(address, 1, settings)
+
+
+class _Incoming:
+    """The rows on their way into Lance, which hides whatever they raise behind an error text."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._failure: BaseException | None = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._batches
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def raise_own_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+
+def as_fragments(files: Iterable[StagedFile]) -> list[Any]:
+    """Return what Lance takes in a transaction."""
+    from lance import FragmentMetadata
+
+    return [FragmentMetadata.from_json(file.fragment) for file in files]

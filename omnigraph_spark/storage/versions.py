@@ -1,0 +1,65 @@
+"""Versions of a dataset as files: what is recorded of one, and where it lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph_spark.errors import StorageError
+from omnigraph_spark.storage.datasets import DatasetAddress
+from omnigraph_spark.storage.objects import Stat, objects_at
+from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.translate import NOT_FOUND, lance_errors
+from omnigraph_spark.storage.uri import is_s3, join, split_s3
+
+_LARGEST = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class LandedVersion:
+    """A version that exists, with the facts of its Lance manifest that a graph records of it."""
+
+    number: int
+    #: Path in the object store, without a leading slash and, on S3, without the bucket.
+    manifest_path: str
+    manifest_size: int
+    e_tag: str
+
+
+def version_file(address: DatasetAddress, version: int) -> str:
+    """Return the address of a version's Lance manifest; newer versions sort first."""
+    return join(address.uri, "_versions", f"{_LARGEST - version:020d}.manifest")
+
+
+def describe_version(address: DatasetAddress, version: int, facts: Stat) -> LandedVersion:
+    """Say what a graph records of a version."""
+    file = version_file(address, version)
+    path = split_s3(file)[1] if is_s3(file) else file.lstrip("/")
+    return LandedVersion(version, path, facts.size_bytes, facts.e_tag)
+
+
+def landed_version(
+    address: DatasetAddress, version: int, settings: StorageSettings
+) -> LandedVersion:
+    """Describe a version that exists."""
+    file = version_file(address, version)
+    found = objects_at(address.root, settings).stat(file)
+    if found is None:
+        raise StorageError(NOT_FOUND, file, f"there is no version {version}")
+    return describe_version(address, version, found)
+
+
+def transaction_id(address: DatasetAddress, version: int, settings: StorageSettings) -> str | None:
+    """Return the uuid of the transaction that made a version, None when there is no version."""
+    import lance
+
+    try:
+        with lance_errors(address.uri):
+            # Without the shared session: what it remembers may be of a branch that was deleted.
+            found = lance.dataset(
+                address.uri, version=version, storage_options=settings.for_lance()
+            )
+            return str(found.read_transaction(version).uuid)
+    except StorageError as error:
+        if error.kind == NOT_FOUND:
+            return None
+        raise
