@@ -1,0 +1,189 @@
+"""The command line: what `info` prints, and an exit code and one line for what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import omnigraph_spark as og
+from omnigraph_spark.cli import cli, main
+from omnigraph_spark.version import __version__
+from tests.helpers.builder import GraphBuilder
+from tests.helpers.denied import denied
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A graph with two types and the branches main and dev."""
+    graph = GraphBuilder.create(
+        tmp_path_factory.mktemp("cli") / "g",
+        "node Person { name: String @key }\nedge Knows: Person -> Person",
+    )
+    graph.write({"node:Person": [{"name": f"p{number}"} for number in range(1200)]})
+    graph.create_branch("dev")
+    graph.write({"edge:Knows": [{"src": "p1", "dst": "p2"}]}, branch="dev")
+    return str(graph.root)
+
+
+def run(*arguments: str) -> str:
+    """Run a command that must work, and return what it printed."""
+    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    assert done.stderr == ""
+    return done.stdout
+
+
+def fail(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """Run a command that must not work; return its exit code and what it said on stderr."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, printed.err
+
+
+def test_info_says_what_is_in_a_graph(root: str) -> None:
+    commit = og.open(root).snapshot().commit
+    assert run("info", root).splitlines() == [
+        f"{root}  branch main, manifest version 4",
+        f"newest commit {commit.id}, {commit.created_at.isoformat()}",
+        "branches: dev, main",
+        f"  {'edge:Knows':<32} {0:>14}",
+        f"  {'node:Person':<32} {'1,200':>14}",
+    ]
+
+
+def test_info_as_json_is_one_object_with_the_same_facts(root: str) -> None:
+    commit = og.open(root).snapshot().commit
+    assert json.loads(run("info", root, "--json")) == {
+        "root": root,
+        "branch": "main",
+        "manifest_version": 4,
+        "commit": commit.id,
+        "created_at": commit.created_at.isoformat(),
+        "branches": ["dev", "main"],
+        "types": {"edge:Knows": 0, "node:Person": 1200},
+    }
+
+
+def test_info_is_about_the_branch_that_was_named(root: str) -> None:
+    on_dev = json.loads(run("info", root, "--branch", "dev", "--json"))
+    assert on_dev["branch"] == "dev"
+    assert on_dev["types"] == {"edge:Knows": 1, "node:Person": 1200}
+    assert run("info", "--branch", "dev", root).startswith(f"{root}  branch dev, ")
+
+
+def test_another_spelling_of_the_root_is_printed_as_the_canonical_one(root: str) -> None:
+    assert json.loads(run("info", f"file://{root}/", "--json"))["root"] == root
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_lists_the_commands(flag: str) -> None:
+    printed = run(flag)
+    for command in cli.commands:
+        assert f"\n  {command} " in printed
+    assert "info" in cli.commands
+
+
+@pytest.mark.parametrize("command", list(cli.commands))
+def test_every_command_says_in_its_help_what_it_does(command: str) -> None:
+    assert (cli.commands[command].help or "").strip()
+    assert f"Usage: cli {command}" in click.unstyle(run(command, "--help"))
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert run("--version") == f"omnigraph-spark, version {__version__}\n"
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["{missing}"], "GRAPH_NOT_FOUND"),
+        (["{root}", "--branch", "nope"], "BRANCH_NOT_FOUND"),
+        (["{root}", "--branch", "../dev"], "NAME_INVALID"),
+        (["hdfs://host/graph"], "UNSUPPORTED"),
+        ([""], "NAME_INVALID"),
+    ],
+)
+def test_an_error_of_ours_is_one_line_with_its_code_and_exit_code_1(
+    arguments: list[str],
+    code: str,
+    root: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    places = {"root": root, "missing": tmp_path / "missing"}
+    exit_code, said = fail(capsys, "info", *(word.format(**places) for word in arguments))
+    assert exit_code == 1
+    assert said.startswith(f"[OMNIGRAPH_{code}] ")
+    assert said.count("\n") == 1
+    assert said.endswith("\n")
+
+
+def test_a_damaged_graph_is_one_line_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = GraphBuilder.create(tmp_path / "g", "node Person { name: String @key }")
+    (graph.root / "_schema.pg").write_text("node Person {\n  broken\n}\n")
+    exit_code, said = fail(capsys, "info", str(graph.root))
+    assert exit_code == 1
+    assert said.startswith("[OMNIGRAPH_SCHEMA_FILES] ")
+    assert said.count("\n") == 1
+
+
+def test_a_graph_that_may_not_be_read_is_one_line_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = GraphBuilder.create(tmp_path / "g", "node Person { name: String @key }")
+    with denied(graph.root):
+        exit_code, said = fail(capsys, "info", str(graph.root))
+    assert exit_code == 1
+    assert said.startswith("[OMNIGRAPH_STORAGE] permission ")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["info"],
+        ["info", "{root}", "{root}"],
+        ["info", "{root}", "--brnch", "dev"],
+        ["info", "{root}", "--branch"],
+        ["inof", "{root}"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2_and_says_what_is_wrong(
+    arguments: list[str], root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exit_code, said = fail(capsys, *(word.format(root=root) for word in arguments))
+    assert exit_code == 2
+    assert said.splitlines()[-1].startswith("Error: ")
+
+
+def test_a_command_that_is_done_ends_with_exit_code_0(
+    root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["info", root])
+    assert ended.value.code == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_the_installed_program_is_this_command_line(root: str) -> None:
+    program = Path(sys.executable).with_name("omnigraph-spark")
+    done = subprocess.run(
+        [program, "info", f"{root}x"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("[OMNIGRAPH_GRAPH_NOT_FOUND] ")
+    assert done.stderr.count("\n") == 1
