@@ -1,0 +1,80 @@
+"""Processes that race: each runs the same rounds, and all start every round together."""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
+from threading import BrokenBarrierError
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+#: Far above what any race takes; a hanging racer fails its test instead of the whole run.
+_PATIENCE_S = 60
+
+
+class Racers:
+    """Waiting processes. They are spawned, not forked, because Lance has threads."""
+
+    def __init__(self, pipes: Sequence[Connection], start: Barrier) -> None:
+        self._pipes = pipes
+        self._start = start
+
+    def run(self, work: Callable[..., _T], *args: tuple[Any, ...], rounds: int) -> list[list[_T]]:
+        """Run ``work(*args[i], round)`` in process i and return the answers by process.
+
+        `work` must be importable by name, from a module that is quick to import.
+        """
+        self._start.reset()
+        for pipe, own in zip(self._pipes, args, strict=True):
+            pipe.send((work, own, rounds))
+        answers: list[list[_T]] = []
+        for pipe in self._pipes:
+            assert pipe.poll(_PATIENCE_S), "a racer did not answer"
+            answer = pipe.recv()
+            assert isinstance(answer, list), answer
+            answers.append(answer)
+        return answers
+
+
+@contextmanager
+def waiting_racers(count: int = 2) -> Iterator[Racers]:
+    """Start processes and end them with the block."""
+    context = mp.get_context("spawn")
+    start = context.Barrier(count)
+    pipes = [context.Pipe() for _ in range(count)]
+    processes = [
+        context.Process(target=_serve, args=(theirs, start), daemon=True) for _, theirs in pipes
+    ]
+    for process in processes:
+        process.start()
+    try:
+        yield Racers([ours for ours, _ in pipes], start)
+    finally:
+        for ours, theirs in pipes:
+            ours.close()
+            theirs.close()
+        for process in processes:
+            process.join(_PATIENCE_S)
+            process.close()
+
+
+def _serve(pipe: Connection, start: Barrier) -> None:
+    while True:
+        try:
+            work, args, rounds = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answers = []
+            for number in range(rounds):
+                start.wait(_PATIENCE_S)
+                answers.append(work(*args, number))
+            pipe.send(answers)
+        except BrokenBarrierError:
+            pipe.send("another racer failed")
+        except Exception as error:  # noqa: BLE001  # the test that waits for it raises it
+            start.abort()
+            pipe.send(f"{type(error).__name__}: {error}")
