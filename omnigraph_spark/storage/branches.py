@@ -1,4 +1,9 @@
-"""Lance branches of a dataset: the ref files that say which exist and where each began."""
+"""Lance branches of a dataset: the ref files that say which exist, and making and deleting them.
+
+A branch is a folder of versions below `tree/` and a ref file. Lance writes the folder first and
+checks little: it takes two branches of one name made at once for one, and cannot get rid of half a
+branch. So whoever makes one reserves the folder first, and deleting works on any half.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,18 @@ import json
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from omnigraph_spark.errors import StorageError
-from omnigraph_spark.storage.datasets import DatasetAddress
+from omnigraph_spark.errors import BranchExistsError, BranchInUseError, StorageError
+from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.translate import lance_errors
 from omnigraph_spark.storage.uri import join
 
 _SUFFIX = ".json"
+#: Folders of a dataset; a branch `dev/x` lies inside the folder of `dev`, but in none of these.
+_PARTS = ("_versions", "_transactions", "data", "_deletions", "_indices")
+#: A file in the folder of a branch that is being made.
+_RESERVATION = "_reservation"
 
 
 @dataclass(frozen=True)
@@ -25,6 +35,19 @@ class BranchFile:
     created_at_us: int
 
 
+@dataclass(eq=False)
+class UnfinishedBranchError(Exception):
+    """The folder of a branch is taken but there is no ref: it is being made, or was abandoned.
+
+    Only whoever knows that nobody is at work may clear it, with `delete_branch`.
+    """
+
+    uri: str
+
+    def __str__(self) -> str:
+        return f"{self.uri} holds half a branch"
+
+
 def list_branches(dataset: DatasetAddress, settings: StorageSettings) -> list[str]:
     """Return the names of all branches but main, in byte order."""
     listing = objects_at(dataset.root, settings).listing(_folder(dataset))
@@ -34,7 +57,7 @@ def list_branches(dataset: DatasetAddress, settings: StorageSettings) -> list[st
 
 def read_branch(dataset: DatasetAddress, name: str, settings: StorageSettings) -> BranchFile | None:
     """Read one branch's ref file, or return None when there is no such branch."""
-    address = join(_folder(dataset), quote(name, safe="") + _SUFFIX)
+    address = _ref(dataset, name)
     content = objects_at(dataset.root, settings).read(address)
     if content is None:
         return None
@@ -48,6 +71,95 @@ def read_branch(dataset: DatasetAddress, name: str, settings: StorageSettings) -
         )
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError("permanent", address, "not a branch ref file") from error
+
+
+def create_branch(
+    dataset: DatasetAddress,
+    name: str,
+    from_branch: str | None,
+    from_version: int,
+    settings: StorageSettings,
+) -> None:
+    """Make a branch that begins at a version of another (None = main).
+
+    `BranchExistsError` when there is one of that name, `UnfinishedBranchError` when there is half
+    of one; of several callers at once one succeeds.
+    """
+    import lance
+
+    store = objects_at(dataset.root, settings)
+    own = DatasetAddress(dataset.root, dataset.path, name)
+    reservation = join(own.uri, _RESERVATION)
+    _refuse_taken(dataset, own, settings)
+    if not store.put_new(reservation, b""):
+        raise UnfinishedBranchError(own.uri)
+    try:
+        # Whoever held the reservation until now may have finished.
+        _refuse_taken(dataset, own, settings)
+    except (BranchExistsError, UnfinishedBranchError):
+        store.delete(reservation)
+        raise
+    try:
+        with lance_errors(own.uri):
+            trunk = lance.dataset(dataset.base, storage_options=settings.for_lance())
+            trunk.create_branch(name, (from_branch, from_version))
+    except StorageError as error:
+        if read_branch(dataset, name, settings) is not None:
+            store.delete(reservation)
+            raise BranchExistsError(name) from error
+        _delete_tree(own, settings)
+        raise
+    store.delete(reservation)
+
+
+def delete_branch(dataset: DatasetAddress, name: str, settings: StorageSettings) -> None:
+    """Delete a branch, or what there is of one; a missing branch is fine.
+
+    `BranchInUseError` while other branches or tags refer to it.
+    """
+    store = objects_at(dataset.root, settings)
+    if users := _users(dataset, name, settings):
+        raise BranchInUseError(name, f"{', '.join(users)} began on it")
+    # The ref first: without it the branch is gone, whatever becomes of the files.
+    store.delete(_ref(dataset, name))
+    _delete_tree(DatasetAddress(dataset.root, dataset.path, name), settings)
+
+
+def _refuse_taken(dataset: DatasetAddress, own: DatasetAddress, settings: StorageSettings) -> None:
+    name = own.branch or ""
+    if read_branch(dataset, name, settings) is not None:
+        raise BranchExistsError(name)
+    if probe_version(own, settings) is not None:
+        raise UnfinishedBranchError(own.uri)
+
+
+def _users(dataset: DatasetAddress, name: str, settings: StorageSettings) -> list[str]:
+    """Name what would be lost with a branch."""
+    users = []
+    for other in list_branches(dataset, settings):
+        ref = read_branch(dataset, other, settings)
+        if ref is not None and ref.parent == name:
+            users.append(f"branch {other!r}")
+    store, tags = objects_at(dataset.root, settings), join(dataset.base, "_refs", "tags")
+    for tag, _ in store.listing(tags):
+        content = store.read(join(tags, tag))
+        if content is not None and json.loads(content).get("branch") == name:
+            users.append(f"tag {unquote(tag.removesuffix(_SUFFIX))!r}")
+    return users
+
+
+def _delete_tree(own: DatasetAddress, settings: StorageSettings) -> None:
+    store = objects_at(own.root, settings)
+    # A branch may be named `dev/data`: it then lies where `dev` keeps its files.
+    others = list_branches(DatasetAddress(own.root, own.path), settings)
+    kept = [join(own.base, "tree", other) for other in others if other != own.branch]
+    for part in _PARTS:
+        store.delete_below(join(own.uri, part), kept)
+    store.delete(join(own.uri, _RESERVATION))
+
+
+def _ref(dataset: DatasetAddress, name: str) -> str:
+    return join(_folder(dataset), quote(name, safe="") + _SUFFIX)
 
 
 def _folder(dataset: DatasetAddress) -> str:

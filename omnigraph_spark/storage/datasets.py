@@ -177,6 +177,12 @@ class PinnedDataset:
         """
         self._handle.scanner(columns=[], filter=where, with_row_id=True).explain_plan()
 
+    def blobs(self, column: str, addresses: pa.Array[Any]) -> list[bytes | None]:
+        """Read blobs whole, by the addresses of their rows and in their order."""
+        with lance_errors(self._address.uri):
+            read = self._handle.read_blobs(column, addresses=addresses, preserve_order=True)
+            return [content for _, content in read]
+
     def batches(
         self, fragment_ids: Sequence[int], columns: Sequence[str], **scan: Any
     ) -> Iterator[pa.RecordBatch]:

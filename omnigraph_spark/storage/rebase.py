@@ -9,13 +9,13 @@ A copy reads its own files too, not those of the graph it was copied from.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+
+from omnigraph_spark.storage.protobuf import delimited, fields_of
 
 # Lance's protobuf: Manifest.base_paths and, inside an entry, BasePath.path.
 _BASE_PATHS_FIELD = 18
 _PATH_FIELD = 4
-_LENGTH_DELIMITED = 2
-_FIXED_SIZES = {1: 8, 5: 4}
 
 
 def resolve_base(base: str, dataset_root: str, dataset_path: str) -> str:
@@ -35,61 +35,18 @@ def resolve_base(base: str, dataset_root: str, dataset_path: str) -> str:
 def rebase_manifest(manifest: bytes, moved: Mapping[str, str]) -> bytes:
     """Replace base paths in a serialized Lance manifest; everything else stays byte for byte."""
     rebased = bytearray()
-    for number, value, raw in _fields(manifest):
+    for number, value, raw in fields_of(manifest):
         if number == _BASE_PATHS_FIELD and value is not None:
-            raw = _delimited(number, _rebase_entry(value, moved))
+            raw = delimited(number, _rebase_entry(value, moved))
         rebased += raw
     return bytes(rebased)
 
 
 def _rebase_entry(entry: bytes, moved: Mapping[str, str]) -> bytes:
     rebased = bytearray()
-    for number, value, raw in _fields(entry):
+    for number, value, raw in fields_of(entry):
         if number == _PATH_FIELD and value is not None:
             path = value.decode()
-            raw = _delimited(number, moved.get(path, path).encode())
+            raw = delimited(number, moved.get(path, path).encode())
         rebased += raw
     return bytes(rebased)
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, bytes | None, bytes]]:
-    """Yield (field number, content when length-delimited, raw bytes) of a protobuf message."""
-    at = 0
-    while at < len(message):
-        start = at
-        tag, at = _varint(message, at)
-        kind, value = tag & 7, None
-        if kind == _LENGTH_DELIMITED:
-            size, at = _varint(message, at)
-            value = message[at : at + size]
-            at += size
-        elif kind == 0:
-            _, at = _varint(message, at)
-        else:
-            at += _FIXED_SIZES[kind]
-        yield tag >> 3, value, message[start:at]
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, at
-
-
-def _encode_varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value >= 0x80:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-def _delimited(number: int, content: bytes) -> bytes:
-    tag = number << 3 | _LENGTH_DELIMITED
-    return _encode_varint(tag) + _encode_varint(len(content)) + content

@@ -15,10 +15,12 @@ from uuid import uuid4
 import pyarrow as pa
 
 from omnigraph_spark.errors import StorageError
-from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
+from omnigraph_spark.storage.blob_values import stored_batches
+from omnigraph_spark.storage.datasets import DatasetAddress, PinnedDataset, probe_version
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.translate import lance_errors
+from omnigraph_spark.storage.uncommitted import open_fragments
 from omnigraph_spark.storage.uri import join
 from omnigraph_spark.storage.versions import LandedVersion, landed_version, transaction_id
 
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 
 #: The file format of every dataset of a graph; it is the first with blobs.
 STORAGE_VERSION = "2.2"
+# Lance reads ahead of the consumer up to this much; its own default is 2 GiB.
+_IO_BUFFER_BYTES = 64 << 20
+_BATCHES_AHEAD = 4
+_BATCH_ROWS = 8192
 
 
 @dataclass(eq=False)
@@ -103,21 +109,33 @@ def discard(
         store.delete_below(path.removesuffix(".lance"))
 
 
+def open_staged(
+    address: DatasetAddress, files: Sequence[StagedFile], settings: StorageSettings
+) -> PinnedDataset:
+    """Open staged files as a dataset; file number n is its fragment n."""
+    return open_fragments(address, [file.fragment for file in files], settings)
+
+
 def read_staged(
     address: DatasetAddress,
     files: Sequence[StagedFile],
     columns: Sequence[str],
     settings: StorageSettings,
+    *,
+    blobs: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Stream chosen columns of staged files, in the order of the files."""
-    from lance.file import LanceFileReader
+    """Stream chosen columns of staged files, in the order of the files and their rows.
 
-    for file in files:
-        path = join(address.uri, "data", file.path)
-        with lance_errors(path):
-            reader = LanceFileReader(path, settings.for_lance(), list(columns))
-            for batch in reader.read_all(batch_size=8192).to_batches():
-                yield batch.select(list(columns))
+    Blob columns come as Lance's descriptors, or with `blobs` as they were given.
+    """
+    if not files:
+        return
+    dataset, numbers = open_staged(address, files, settings), range(len(files))
+    scan = {"io_buffer_size": _IO_BUFFER_BYTES, "batch_readahead": _BATCHES_AHEAD}
+    if blobs:
+        yield from stored_batches(dataset, numbers, columns, zeros_are_null=False, **scan)
+    else:
+        yield from dataset.batches(numbers, columns, batch_size=_BATCH_ROWS, **scan)
 
 
 def create_dataset(
