@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from omnigraph_spark import clock
 from omnigraph_spark.compaction import compact_manifest
-from omnigraph_spark.errors import ExpectedVersionError
+from omnigraph_spark.create import create_graph
+from omnigraph_spark.errors import ExpectedVersionError, GraphExistsError
 from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.publish import LineageIntent, PublishVersion, publish
 from omnigraph_spark.storage.settings import StorageSettings
@@ -53,3 +54,11 @@ def publish_or_compact(role: str, root: str, number: int) -> str | bool:
     if role == "compact":
         return compact_manifest(manifest_of(root))
     return publish_empty(root, number)
+
+
+def create_one(folder: str, schema: str, number: int) -> str:
+    """Create the graph of this round; its first commit, or the code of the error."""
+    try:
+        return create_graph(f"{folder}/g{number}", schema, StorageSettings()).id
+    except GraphExistsError as error:
+        return error.code

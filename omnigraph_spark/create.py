@@ -1,0 +1,177 @@
+"""Creating a graph: schema files, one empty dataset per type, and last the manifest.
+
+The first schema file claims the root, so of two creators one wins and the other touches nothing.
+The manifest comes last and in one step: without it there is no graph, with it the graph is whole.
+A creation that fails takes back what it made, the claim last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+
+from omnigraph_spark import clock
+from omnigraph_spark.errors import (
+    GraphExistsError,
+    GraphNotFoundError,
+    OmnigraphError,
+    OutcomeUnknownError,
+    StorageError,
+)
+from omnigraph_spark.formats import v4
+from omnigraph_spark.formats.profile import (
+    STAMP_KEY,
+    Commit,
+    FormatProfile,
+    LocationRow,
+    NewRow,
+    PinRow,
+)
+from omnigraph_spark.formats.v4.sidecar import list_sidecars
+from omnigraph_spark.manifest import Manifest
+from omnigraph_spark.names import MAIN
+from omnigraph_spark.schema.arrow import arrow_schema
+from omnigraph_spark.schema.model import GraphSchema
+from omnigraph_spark.schema.parser import parse_schema
+from omnigraph_spark.schema.storable import check_storable
+from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
+from omnigraph_spark.storage.manifest_writer import create_manifest
+from omnigraph_spark.storage.objects import IN_DOUBT, ObjectStore, objects_at
+from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.staging import DatasetExistsError, create_dataset
+from omnigraph_spark.storage.uri import is_s3, join
+
+#: The format of new graphs.
+_PROFILE: FormatProfile = v4
+#: A new manifest is its dataset's first version.
+_GENESIS_VERSION = 1
+
+
+def create_graph(root: str, schema_text: str, settings: StorageSettings) -> Commit:
+    """Create a graph at a canonical root and return its first commit.
+
+    Raises:
+        SchemaError: The schema is wrong, or says what storage cannot hold; nothing was touched.
+        GraphExistsError: There is a graph, or a part of one; nothing of it was touched.
+        StorageError: Storage failed; what had been made is gone again.
+        OutcomeUnknownError: Storage failed at the last step, and it may have come true.
+    """
+    schema = parse_schema(schema_text)
+    check_storable(schema)
+    manifest = Manifest(root, settings)
+    store = objects_at(root, settings)
+    files = _PROFILE.schema_files(schema_text, schema)
+    _refuse_existing(manifest, store, schema, files)
+    with ExitStack() as undo:
+        _write_files(root, store, files.items(), undo)
+        rows = _create_datasets(manifest, store, schema, undo)
+        commit = Commit(
+            id=clock.new_ulid(),
+            branch=MAIN,
+            manifest_version=_GENESIS_VERSION,
+            parent_id=None,
+            merged_parent_id=None,
+            actor=None,
+            created_at_us=clock.now_us(),
+        )
+        _create_manifest(manifest, store, rows, commit, undo)
+        undo.pop_all()
+    return commit
+
+
+def _refuse_existing(
+    manifest: Manifest, store: ObjectStore, schema: GraphSchema, files: Iterable[str]
+) -> None:
+    """Refuse a root that holds a graph or anything that a new graph would take for its own."""
+    root, last = manifest.root, manifest.address().path
+    there = {name: store.stat(join(root, name)) is not None for name in files}
+    there[last] = store.exists(join(root, last))
+    if all(there.values()):
+        raise GraphExistsError(root, "a graph")
+    if any(there.values()):
+        found = ", ".join(name for name, is_there in there.items() if is_there)
+        missing = ", ".join(name for name, is_there in there.items() if not is_there)
+        what = f"a graph that is not whole ({found} without {missing}: its creation was"
+        raise GraphExistsError(root, f"{what} interrupted, is still running, or it was damaged)")
+    if operations := list_sidecars(root, store):
+        what = f"an unfinished write of an earlier graph ({', '.join(operations)})"
+        raise GraphExistsError(root, what)
+    for entity in schema.types():
+        path = _PROFILE.dataset_path(entity.type_key)
+        if store.exists(join(root, path)):
+            raise GraphExistsError(root, f"{path!r}, where {entity.type_key} belongs,")
+
+
+def _write_files(
+    root: str, store: ObjectStore, files: Iterable[tuple[str, bytes]], undo: ExitStack
+) -> None:
+    (name, content), *derived = files
+    if not store.put_new(join(root, name), content):
+        raise GraphExistsError(root, f"{name} of another creator")
+    undo.callback(_delete, store, join(root, name))
+    for name, content in derived:
+        undo.callback(_delete, store, join(root, name))
+        store.write(join(root, name), content)
+
+
+def _create_datasets(
+    manifest: Manifest, store: ObjectStore, schema: GraphSchema, undo: ExitStack
+) -> list[NewRow]:
+    """Create the dataset of every type and return the rows that pin them."""
+    rows: list[NewRow] = []
+    for entity in schema.types():
+        type_key, path = str(entity.type_key), _PROFILE.dataset_path(entity.type_key)
+        address = DatasetAddress(manifest.root, path)
+        try:
+            landed = create_dataset(address, arrow_schema(entity), manifest.settings)
+        except DatasetExistsError as error:
+            raise GraphExistsError(manifest.root, f"a dataset at {path!r}") from error
+        except StorageError:
+            # Nothing was there when this began, so what a failed attempt left is its own.
+            _delete_below(store, address.uri)
+            raise
+        undo.callback(_delete_below, store, address.uri)
+        detail = _PROFILE.pin_detail(landed.manifest_path, landed.manifest_size, landed.e_tag)
+        rows += [LocationRow(type_key, path), PinRow(type_key, landed.number, None, 0, detail)]
+    return rows
+
+
+def _create_manifest(
+    manifest: Manifest, store: ObjectStore, rows: list[NewRow], commit: Commit, undo: ExitStack
+) -> None:
+    stamp = {STAMP_KEY: str(_PROFILE.FORMAT_VERSION)}
+    table = _PROFILE.encode_rows(rows, commit).replace_schema_metadata(stamp)
+    address, settings = manifest.address(), manifest.settings
+    try:
+        create_manifest(address, table, settings)
+    except StorageError as error:
+        if _landed(manifest, commit):
+            return
+        if probe_version(address, settings) is not None:
+            raise GraphExistsError(manifest.root, f"{address.path} of another creator") from error
+        if error.kind == IN_DOUBT and is_s3(manifest.root):
+            # The request may still be carried out; then everything else has to be there.
+            undo.pop_all()
+            raise OutcomeUnknownError(commit.id, error.detail) from error
+        _delete_below(store, address.uri)
+        raise
+
+
+def _landed(manifest: Manifest, commit: Commit) -> bool:
+    try:
+        return manifest.head().lineage.find(commit.id) is not None
+    except GraphNotFoundError:
+        return False
+    except OmnigraphError as unseen:
+        raise OutcomeUnknownError(commit.id, unseen.describe()) from unseen
+
+
+def _delete(store: ObjectStore, address: str) -> None:
+    # What cannot be deleted stays; the error that led here is the one to report.
+    with suppress(StorageError):
+        store.delete(address)
+
+
+def _delete_below(store: ObjectStore, folder: str) -> None:
+    with suppress(StorageError):
+        store.delete_below(folder)
