@@ -104,7 +104,7 @@ def _chained(array: AnyArray, first: Callable[[AnyArray], AnyArray], caster: Cas
 
 
 def _decoded(array: AnyArray) -> AnyArray:
-    return cast(pa.DictionaryArray[Any, Any], array).dictionary_decode()
+    return cast("pa.DictionaryArray[Any, Any]", array).dictionary_decode()
 
 
 def _expanded(array: AnyArray) -> AnyArray:

@@ -90,7 +90,7 @@ class Sources:
         given = self._names.get(name, name)
         index = self._given.get_field_index(given)
         if index < 0 and not kind.nullable:
-            raise SchemaMismatchError(self._type, given, "no column", f"{kind}, never null")
+            raise SchemaMismatchError(self._type, given, "nothing", f"{kind}, never null")
         arrow = pa.null() if index < 0 else self._given.field(index).type
         step = caster(arrow, kind, self._external_blobs)
         if step is None:

@@ -60,9 +60,7 @@ def plan_intake(
     id_ = sources.text("id") if sources.has("id") else None
     if id_ is None and not makes_ids and (key is None or not forms_id(key.type.scalar)):
         reason = "rows are found by it" if key is None else f"a key of {key.type} has many texts"
-        raise SchemaMismatchError(
-            str(declared.type_key), "id", "no column", f"needed here: {reason}"
-        )
+        raise SchemaMismatchError(str(declared.type_key), "id", "nothing", f"needed here: {reason}")
     edge = isinstance(declared, EdgeType)
     return Plan(
         type_key=str(declared.type_key),
@@ -87,7 +85,7 @@ def _chosen(
             raise ColumnNotFoundError(type_key, name, tuple(names))
         if not sources.has(name):
             # Null would take the place of values that were to be merged.
-            raise SchemaMismatchError(type_key, name, "no column", "one of mergeColumns")
+            raise SchemaMismatchError(type_key, name, "nothing", "one of mergeColumns")
     return frozenset(merge_columns)
 
 

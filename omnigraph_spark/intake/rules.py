@@ -113,10 +113,10 @@ def _check_rule(constraint: CheckConstraint, declared: EntityType) -> Rule:
     try:
         pattern = Pattern.of(constraint.pattern)
     except PatternError as error:
-        where = f"@check on {declared.type_key}.{constraint.property}"
+        where = f"{declared.type_key}.{constraint.property}"
         raise UnsupportedError(
-            f"the pattern {constraint.pattern!r} of {where}: {error}; that",
-            "change the pattern, or load the rows with the engine if it takes them",
+            f"the pattern {constraint.pattern!r} of @check on {where} ({error})",
+            "write it another way, or load the rows with the engine if it takes them",
         ) from error
     return partial(_check, pattern=pattern, message=f"no match of {constraint.pattern!r}")
 
