@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph_spark.storage.staging import StagedFile, as_fragments
+from omnigraph_spark.storage.uncommitted import field_ids_of
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceOperation
@@ -76,12 +77,18 @@ def operation_of(change: Change) -> LanceOperation.BaseOperation:
         case AppendChange():
             return LanceOperation.Append(as_fragments(change.files))
         case OverwriteChange():
-            return LanceOperation.Overwrite(change.schema, as_fragments(change.files))
+            fragments = as_fragments(change.files)
+            _check_field_ids(change.schema, fragments)
+            return LanceOperation.Overwrite(change.schema, fragments)
         case UpdateChange():
+            fragments = as_fragments(change.new_files)
             return LanceOperation.Update(
                 removed_fragment_ids=list(change.removed_fragment_ids),
                 updated_fragments=parse_fragments(change.updated_fragments),
-                new_fragments=as_fragments(change.new_files),
+                new_fragments=fragments,
+                # Every column was rewritten. Indexes of columns left out here would go on to answer
+                # for the new fragments, with the old values and without the new rows.
+                fields_for_preserving_frag_bitmap=_all_field_ids(fragments),
                 update_mode="rewrite_rows",
             )
         case DeleteChange():
@@ -99,6 +106,20 @@ def parse_fragments(texts: Iterable[str]) -> list[FragmentMetadata]:
     from lance import FragmentMetadata
 
     return [FragmentMetadata.from_json(text) for text in texts]
+
+
+def _all_field_ids(fragments: Iterable[FragmentMetadata]) -> list[int]:
+    """Return the ids of all columns; parents, which files do not list, come before their parts."""
+    listed = [id_ for fragment in fragments for file in fragment.files for id_ in file.fields]
+    return list(range(max(listed, default=-1) + 1))
+
+
+def _check_field_ids(schema: pa.Schema, fragments: Iterable[FragmentMetadata]) -> None:
+    """Refuse files whose columns Lance would mistake for others, which it does without a word."""
+    expected = field_ids_of(schema)
+    for fragment in fragments:
+        if any(file.fields != expected for file in fragment.files):
+            raise ValueError("files that replace all rows must be staged as given, in this schema")
 
 
 def written_by(change: Change) -> Iterator[str]:

@@ -21,7 +21,7 @@ from omnigraph_spark.storage.changes import (
     UpdateChange,
     operation_of,
 )
-from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
+from omnigraph_spark.storage.datasets import DatasetAddress, open_handle, probe_version
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.translate import lance_errors
@@ -98,6 +98,7 @@ def commit_fenced(
 
     if isinstance(change, MergeChange) and change.version != base_version:
         raise ValueError(f"a merge of version {change.version} cannot land on {base_version}")
+    _refuse_unless_head(address, base_version, settings)
     slot = Slot(address, base_version, uuid, settings)
     transaction = Transaction(
         read_version=base_version,
@@ -109,7 +110,8 @@ def commit_fenced(
     try:
         with lance_errors(address.uri):
             LanceDataset.commit(
-                address.uri,
+                # A handle, because it knows the places of a branch that was moved.
+                open_handle(address, base_version, settings),
                 transaction,
                 storage_options=settings.for_lance(),
                 # It only spares useless work: no number of retries gets past the slot.
@@ -128,11 +130,14 @@ def commit_fenced(
     # Nothing landed. Lance keeps the transaction in a file of its own, which would stay for good.
     file = f"{base_version}-{uuid}.txn"
     objects_at(address.root, settings).delete(join(address.uri, "_transactions", file))
-    head = probe_version(address, settings)
-    if slot.refused or head is None or head.number != base_version:
-        found = None if head is None else head.number
-        raise FenceRefusedError(address.uri, base_version, found) from failure
+    _refuse_unless_head(address, base_version, settings)
     raise failure
+
+
+def _refuse_unless_head(address: DatasetAddress, version: int, settings: StorageSettings) -> None:
+    head = probe_version(address, settings)
+    if head is None or head.number != version:
+        raise FenceRefusedError(address.uri, version, None if head is None else head.number)
 
 
 def _look(

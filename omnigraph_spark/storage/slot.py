@@ -14,13 +14,12 @@ from lance_namespace import (
     CreateTableVersionResponse,
     DescribeTableVersionResponse,
     LanceNamespace,
-    ListTableVersionsResponse,
     TableVersion,
 )
 from lance_namespace.errors import ConcurrentModificationError, TableVersionNotFoundError
 
 from omnigraph_spark.errors import StorageError
-from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
+from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.objects import IN_DOUBT, Stat, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import is_s3, join, split_s3
@@ -39,25 +38,15 @@ class Slot(LanceNamespace):
         self._address = address
         self._base = base
         self._uuid = uuid
-        self._settings = settings
         self._store = objects_at(address.root, settings)
         #: The version's file, once it is ours.
         self.taken: Stat | None = None
-        #: Whether another version stood in the way.
-        self.refused = False
         #: Why nobody knows whether the version is ours.
         self.doubt: StorageError | None = None
 
     def namespace_id(self) -> str:
         """Name this commit: Lance shares resources among namespaces of one name."""
         return f"omnigraph-slot {self._address.uri}@{self._base + 1} {self._uuid}"
-
-    def list_table_versions(self, request: Any) -> ListTableVersionsResponse:
-        """Tell Lance the newest version; here most commits that come too late are refused."""
-        head = probe_version(self._address, self._settings)
-        if head is None or head.number != self._base:
-            raise self._refusal(f"version {self._base} is not the newest")
-        return ListTableVersionsResponse(versions=[self._version(self._base)])
 
     def describe_table_version(self, request: Any) -> DescribeTableVersionResponse:
         """Tell Lance where a version lies; it asks after a refusal, to learn who was first."""
@@ -73,7 +62,7 @@ class Slot(LanceNamespace):
         try:
             if wanted["version"] != self._base + 1:
                 # Lance saw newer versions and rebased the commit over them.
-                raise self._refusal(f"it would become version {wanted['version']}")
+                raise ConcurrentModificationError(f"it would become version {wanted['version']}")
             self._take(staged)
         finally:
             self._store.delete(staged)
@@ -87,11 +76,7 @@ class Slot(LanceNamespace):
                 self.doubt = error
             raise
         if self.taken is None:
-            raise self._refusal(f"version {self._base + 1} exists")
-
-    def _refusal(self, reason: str) -> Exception:
-        self.refused = True
-        return ConcurrentModificationError(reason)
+            raise ConcurrentModificationError(f"version {self._base + 1} exists")
 
     def _version(self, number: int) -> TableVersion:
         file = version_file(self._address, number)

@@ -33,6 +33,9 @@ STORAGE_VERSION = "2.2"
 _IO_BUFFER_BYTES = 64 << 20
 _BATCHES_AHEAD = 4
 _BATCH_ROWS = 8192
+#: What Lance gets at a time: a million rows in batches of ten take forty times as long as in these.
+_PORTION_ROWS = 8192
+_PORTION_BYTES = 8 << 20
 
 
 @dataclass(eq=False)
@@ -71,13 +74,29 @@ def stage_batches(
     The rows must have the dataset's columns. `as_given` takes any schema: for rows that replace all
     others, and for rows that are only read back.
     """
+    fragments = stage_fragments(
+        address, batches, schema, settings, max_rows_per_file, max_bytes_per_file, as_given
+    )
+    return [staged_file(fragment) for fragment in fragments]
+
+
+def stage_fragments(
+    address: DatasetAddress,
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    settings: StorageSettings,
+    max_rows_per_file: int,
+    max_bytes_per_file: int,
+    as_given: bool = False,
+) -> list[FragmentMetadata]:
+    """Do what `stage_batches` does; return the fragments as Lance describes them."""
     from lance.fragment import write_fragments
 
-    incoming = _Incoming(batches)
+    incoming = _Incoming(batches, schema)
     try:
         with lance_errors(address.uri):
-            fragments = write_fragments(
-                pa.RecordBatchReader.from_batches(schema, incoming.batches()),
+            written: list[FragmentMetadata] = write_fragments(
+                pa.RecordBatchReader.from_batches(schema, incoming.portions()),
                 address.uri,
                 mode="overwrite" if as_given else "append",
                 max_rows_per_file=max_rows_per_file,
@@ -86,9 +105,11 @@ def stage_batches(
                 storage_options=settings.for_lance(),
                 allow_external_blob_outside_bases=True,
             )
-    finally:
+    except StorageError:
+        # Lance deleted its files, and hides what the rows raised behind a text.
         incoming.raise_own_failure()
-    return [staged_file(fragment) for fragment in fragments]
+        raise
+    return written
 
 
 def staged_file(fragment: FragmentMetadata) -> StagedFile:
@@ -167,15 +188,20 @@ def create_dataset(
 
 
 class _Incoming:
-    """The rows on their way into Lance, which hides whatever they raise behind an error text."""
+    """The rows on their way into Lance, in portions that suit it.
 
-    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+    Lance pays for every batch, and looks at the size of a file only between batches. It also hides
+    whatever the rows raise behind a text, so that is kept here.
+    """
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
         self._batches = batches
+        self._schema = schema
         self._failure: BaseException | None = None
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def portions(self) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self._batches
+            yield from self._portions()
         except BaseException as error:
             self._failure = error
             raise
@@ -183,6 +209,29 @@ class _Incoming:
     def raise_own_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
+
+    def _portions(self) -> Iterator[pa.RecordBatch]:
+        gathered: list[pa.RecordBatch] = []
+        rows = size = 0
+        for batch in self._batches:
+            gathered.append(batch if batch.schema.equals(self._schema) else self._cast(batch))
+            rows += batch.num_rows
+            size += batch.nbytes
+            if rows >= _PORTION_ROWS or size >= _PORTION_BYTES:
+                yield from self._cut(gathered, rows, size)
+                gathered, rows, size = [], 0, 0
+        yield from self._cut(gathered, rows, size)
+
+    def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.select(self._schema.names).cast(self._schema)
+
+    def _cut(self, batches: list[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:
+        table = pa.Table.from_batches(batches, self._schema)
+        by_size = max(1, rows * _PORTION_BYTES // max(1, size))
+        at_most = min(_PORTION_ROWS, by_size)
+        for start in range(0, rows, at_most):
+            # Few batches are large, and then nothing is copied: a slice of one is a view.
+            yield from table.slice(start, at_most).combine_chunks().to_batches()
 
 
 def as_fragments(files: Iterable[StagedFile]) -> list[Any]:
