@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -70,11 +71,7 @@ def _lists(array: AnyArray, item: Caster, target: pa.DataType) -> Cast:
         broken += (Broken("list", "an item of the list is null", rows),)
     if items.values is flat:
         return Cast(given.cast(target), broken)
-    lengths = pc.fill_null(pc.list_value_length(given), 0).cast(pa.int32())
-    ends = pc.cumulative_sum(lengths)
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    values = pa.ListArray.from_arrays(offsets, items.values, type=target, mask=given.is_null())
-    return Cast(values, broken)
+    return Cast(_lists_of(items.values, given, target), broken)
 
 
 def _vectors(array: AnyArray, item: Caster, target: Any, dimension: int) -> Cast:
@@ -88,7 +85,7 @@ def _vectors(array: AnyArray, item: Caster, target: Any, dimension: int) -> Cast
     flat = given.flatten()
     items = item(flat)
     finite: Any = pc.fill_null(pc.is_finite(cast(Any, items.values)), False)
-    if not pc.all(finite).as_py():
+    if pc.all(finite).as_py() is False:
         rows = _rows_of(given, pc.invert(finite))
         message = "a number of the vector is null, not finite or too large for a 32-bit float"
         broken += (Broken("vector", message, rows),)
@@ -98,18 +95,32 @@ def _vectors(array: AnyArray, item: Caster, target: Any, dimension: int) -> Cast
     return Cast(given.cast(target), broken)
 
 
-def _plain_lists(array: AnyArray) -> pa.ListArray[Any]:
+def _plain_lists(array: Any) -> pa.ListArray[Any]:
     if isinstance(array, pa.ListArray):
         return array
-    item = cast("pa.ListType[Any]", array.type).value_type
-    return cast("pa.ListArray[Any]", narrowed(array, pa.list_(item)))
+    # Not by a cast: that of list views in Arrow 26 returns offsets from beyond their buffer.
+    return _lists_of(array.flatten(), array, pa.list_(array.type.value_type))
+
+
+def _lists_of(items: AnyArray, like: AnyArray, target: Any) -> pa.ListArray[Any]:
+    """Return lists of these items, as long as those of another array and null where they are."""
+    ends = pc.cumulative_sum(_lengths(like))
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    return pa.ListArray.from_arrays(offsets, items, type=target, mask=like.is_null())
+
+
+def _lengths(lists: AnyArray) -> pa.Int32Array:
+    lengths: Any = pc.list_value_length(lists)
+    return cast(pa.Int32Array, lengths.fill_null(0).cast(pa.int32()))
 
 
 def _rows_of(lists: pa.ListArray[Any], items: Any) -> pa.BooleanArray:
     """Mark the lists that hold a marked item."""
-    parents = pc.list_parent_indices(lists).filter(items).cast(pa.int64())
-    rows = pa.array(range(len(lists)), pa.int64())
-    return pc.is_in(rows, value_set=pc.unique(parents))
+    # Arrow's own answer counts what lies below a null list, which `flatten` leaves out.
+    parents = np.repeat(np.arange(len(lists)), _lengths(lists).to_numpy())
+    marked = np.zeros(len(lists), np.bool_)
+    marked[parents[np.asarray(items)]] = True
+    return pa.array(marked)
 
 
 def _blob_caster(given: pa.DataType, external: bool) -> Caster | None:

@@ -127,7 +127,7 @@ def _check(values: AnyArray, pattern: Pattern, message: str) -> Broken | None:
 
 def _broken(rule: str, message: str, values: AnyArray, kept: Any) -> Broken | None:
     """Name the rows that have a value but do not keep the rule."""
-    if pc.all(kept, skip_nulls=True).as_py() and not values.null_count:
+    if pc.all(kept).as_py() is not False:
         return None
     rows = any_of([pc.and_(values.is_valid(), pc.invert(kept))], len(values))
     return Broken(rule, message, rows) if pc.any(rows).as_py() else None
