@@ -73,6 +73,15 @@ def read_branch(dataset: DatasetAddress, name: str, settings: StorageSettings) -
         raise StorageError("permanent", address, "not a branch ref file") from error
 
 
+def is_half_made(dataset: DatasetAddress, name: str, settings: StorageSettings) -> bool:
+    """Tell whether there is a part of a branch that has no ref: being made, or abandoned."""
+    if read_branch(dataset, name, settings) is not None:
+        return False
+    own = DatasetAddress(dataset.root, dataset.path, name)
+    reservation = objects_at(dataset.root, settings).stat(join(own.uri, _RESERVATION))
+    return reservation is not None or probe_version(own, settings) is not None
+
+
 def create_branch(
     dataset: DatasetAddress,
     name: str,
