@@ -80,18 +80,19 @@ class Intake:
 
     def _ids(self, batch: pa.RecordBatch, arrays: Sequence[AnyArray]) -> Ids:
         given = None if self._plan.id is None else _cast(self._plan.id, batch).values
-        key = self._plan.key
+        key, written = self._plan.key, self._plan.place_of_key
         if key is None:
-            known = pa.nulls(batch.num_rows, pa.string()) if given is None else given
-            ids = Ids(known)
+            ids = Ids(pa.nulls(batch.num_rows, pa.string()) if given is None else given)
         else:
-            written = self._plan.place_of_key
             values = _cast(key, batch).values if written is None else arrays[written]
             ids = ids_of_key(values, key.type.scalar, given)
         if self._plan.makes_ids or not ids.known.null_count:
             return ids
-        missing = Broken("required", "the value is null", ids.known.is_null())
-        return replace(ids, broken=(*ids.broken, missing))
+        missing = ids.known.is_null()
+        if written is not None:
+            # A key that is null was named already.
+            missing = pc.and_(missing, arrays[written].is_valid())
+        return replace(ids, broken=(*ids.broken, *_required(missing)))
 
     def _labels(self, ids: Ids, arrays: Sequence[AnyArray]) -> AnyArray:
         ends = (arrays[0], arrays[1]) if self._plan.has_ends else None
@@ -120,7 +121,11 @@ def _column(source: Source, batch: pa.RecordBatch) -> tuple[AnyArray, list[Broke
     if not source.type.nullable and cast.values.null_count:
         # What did not fit is null by now, and was named already.
         misfits = any_of([each.rows for each in cast.broken], batch.num_rows)
-        missing = any_of([pc.and_not(cast.values.is_null(), misfits)], batch.num_rows)
-        if pc.any(missing).as_py():
-            broken.append(Broken("required", "the value is null", missing))
+        broken += _required(pc.and_not(cast.values.is_null(), misfits))
     return cast.values, broken
+
+
+def _required(missing: pa.BooleanArray) -> tuple[Broken, ...]:
+    if not pc.any(missing).as_py():
+        return ()
+    return (Broken("required", "the value is null", missing),)
