@@ -139,9 +139,12 @@ class Manifest:
         tag = self.newest(branch)
         return _read_state(self, branch, tag.number, tag)
 
-    def at(self, branch: str, version: int) -> ManifestState:
-        """Return the state of a branch at one of its manifest versions."""
-        return _read_state(self, branch, version, self.newest(branch))
+    def at(self, branch: str, version: int, newest: VersionTag | None = None) -> ManifestState:
+        """Return the state of a branch at one of its manifest versions.
+
+        `newest` is the branch's newest version when the caller asked for it just now.
+        """
+        return _read_state(self, branch, version, newest or self.newest(branch))
 
     def branch_names(self) -> list[str]:
         """Return the names of the graph's branches in byte order, without the engine's own."""

@@ -5,7 +5,7 @@ One `SnapshotState` is one manifest version; whatever is read from it belongs to
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -117,37 +117,45 @@ class GraphReader:
             case VersionRef(number, branch):
                 return self.manifest.at(branch, number)
             case CommitRef(commit_id):
-                return self._state_of(self._find_commit(commit_id))
+                return self._state_by_id(commit_id)
             case TimestampRef(at_us, branch):
-                return self._state_of(self._commit_at(at_us, branch))
+                return self._state_at(at_us, branch)
 
-    def _find_commit(self, commit_id: str) -> Commit:
-        # Main first: most commits are there, and others are visible from it after a fork.
-        names = self.manifest.branch_names()
-        for branch in sorted(names, key=lambda name: name != MAIN):
+    def _state_by_id(self, commit_id: str) -> ManifestState:
+        for branch in self._branches_main_first():
             try:
-                commit = self.manifest.head(branch).lineage.find(commit_id)
+                head = self.manifest.head(branch)
             except BranchNotFoundError:
                 # Deleted between the listing and the reading.
                 continue
-            if commit is not None:
-                return commit
+            if commit := head.lineage.find(commit_id):
+                return self._state_of(commit, head)
         raise CommitNotFoundError(commit_id)
 
-    def _commit_at(self, at_us: int, branch: str) -> Commit:
-        lineage = self.manifest.head(branch).lineage
-        commits = lineage.commits
+    def _branches_main_first(self) -> Iterator[str]:
+        # Most commits are on main, so the others are only listed when it is not there.
+        yield MAIN
+        yield from (name for name in self.manifest.branch_names() if name != MAIN)
+
+    def _state_at(self, at_us: int, branch: str) -> ManifestState:
+        head = self.manifest.head(branch)
+        commits = head.lineage.commits
         commit = last_at_or_before(at_us, commits[-1], commits) if commits else None
         if commit is None:
             earliest = timestamp_text(commits[0].created_at_us) if commits else "never"
             raise TimestampNotFoundError(branch, timestamp_text(at_us), earliest)
-        return commit
+        return self._state_of(commit, head)
 
-    def _state_of(self, commit: Commit) -> ManifestState:
-        """Return the first state at or after the recorded version that holds the commit."""
+    def _state_of(self, commit: Commit, head: ManifestState) -> ManifestState:
+        """Return the first state at or after the recorded version that holds the commit.
+
+        `head` is where the commit was found; when that is its own branch, storage is not asked for
+        the newest version again.
+        """
+        newest = head.newest if head.branch == commit.branch else None
         for version in range(commit.manifest_version, commit.manifest_version + _VERSIONS_LATE):
             try:
-                state = self.manifest.at(commit.branch, version)
+                state = self.manifest.at(commit.branch, version, newest)
             except (BranchNotFoundError, VersionNotFoundError) as error:
                 raise CommitNotFoundError(commit.id, error.describe()) from error
             if state.lineage.find(commit.id):

@@ -102,6 +102,7 @@ class PinnedDataset:
     def __init__(self, handle: LanceDataset, address: DatasetAddress) -> None:
         self._handle = handle
         self._address = address
+        self._indexes_readable: bool | None = None
 
     @property
     def version(self) -> int:
@@ -157,12 +158,15 @@ class PinnedDataset:
         """Tell whether every index lies where the manifest says.
 
         Engine 0.8 forks a branch of a branch with indexes that point into the parent branch, where
-        they are not. Lance then fails on every filter that would use one.
+        they are not. Lance then fails on every filter that would use one. Storage is asked once,
+        and only of such a branch.
         """
-        if len(self._handle.base_paths()) < 2:
-            return True
-        store = objects_at(self._address.root, settings)
-        return all(store.exists(index.folder) for index in self.indexes())
+        if self._indexes_readable is None:
+            store = objects_at(self._address.root, settings)
+            self._indexes_readable = len(self._handle.base_paths()) < 2 or all(
+                store.exists(index.folder) for index in self.indexes()
+            )
+        return self._indexes_readable
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Read everything; for datasets known to be small, such as the manifest."""
