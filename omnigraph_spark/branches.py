@@ -1,14 +1,45 @@
-"""The branches of a graph: where each began, its newest commit, and the types it made its own."""
+"""The branches of a graph: listing, making and deleting them.
+
+A graph branch is a Lance branch of `__manifest` and nothing else; a dataset gets a branch of the
+same name when it is first written there. So making one costs the same for any graph, and deleting
+one first takes the name away and then, as well as it can, the datasets' own branches.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
 
-from omnigraph_spark.errors import BranchNotFoundError, DamagedGraphError
-from omnigraph_spark.formats.profile import Commit, graph_branch
-from omnigraph_spark.manifest import Manifest
-from omnigraph_spark.names import MAIN
+from omnigraph_spark.errors import (
+    BranchExistsError,
+    BranchInUseError,
+    BranchNotFoundError,
+    CommitNotFoundError,
+    ConflictError,
+    DamagedGraphError,
+    HistoryReclaimedError,
+    InvalidNameError,
+    RecoveryRequiredError,
+    StorageError,
+    UnsupportedError,
+)
+from omnigraph_spark.formats.profile import STAMP_KEY, Commit, graph_branch
+from omnigraph_spark.formats.v4.sidecar import list_sidecars, read_sidecar
+from omnigraph_spark.manifest import Entry, Manifest, ManifestState
+from omnigraph_spark.names import MAIN, check_branch_name
+from omnigraph_spark.schema.arrow import arrow_schema
+from omnigraph_spark.schema.model import GraphSchema
+from omnigraph_spark.snapshot import SnapshotState
+from omnigraph_spark.storage import branches as stored
+from omnigraph_spark.storage.datasets import DatasetAddress, open_dataset
+from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.translate import NOT_FOUND
+
+#: What Lance keeps in the folder of a branch; a branch `dev/data` would lie among the files of
+#: `dev`.
+_LANCE_FOLDERS = frozenset({"_versions", "_transactions", "data", "_deletions", "_indices", "tree"})
+#: The engine stamps a new manifest in its third version; the first two hold the same rows.
+_VERSIONS_UNSTAMPED = 2
 
 
 @dataclass(frozen=True)
@@ -60,3 +91,162 @@ def read_branch(manifest: Manifest, name: str) -> Branch:
         created_at_us, parent = file.created_at_us, graph_branch(file.parent)
     forked = (key for key, entry in state.entries.items() if entry.dataset_branch == name)
     return Branch(name, head, parent, created_at_us, state.version, tuple(forked))
+
+
+def create_branch(manifest: Manifest, name: str, origin: SnapshotState) -> Branch:
+    """Make a branch that begins at a snapshot: the head of a branch, a commit or a version.
+
+    Raises:
+        InvalidNameError: It cannot be the name of a branch.
+        BranchExistsError: There is one of that name.
+        ConflictError: Another process is making it (or died doing so), or a schema change is under
+            way (`SchemaApplyInProgressError`).
+        UnsupportedError: The schema was changed since the snapshot.
+    """
+    _check_new_name(name)
+    if name == MAIN or manifest.branch_file(name) is not None:
+        raise BranchExistsError(name)
+    operation = f"creating branch {name!r}"
+    manifest.refuse_during_schema_apply(operation)
+    state = manifest.at(origin.branch, origin.manifest_version)
+    if state.lineage.find(origin.commit.id) is None:
+        reason = f"branch {origin.branch!r} was deleted and made again since"
+        raise CommitNotFoundError(origin.commit.id, reason)
+    if state.version != state.newest.number:
+        _check_readable(manifest, state, origin.schema)
+    parent = None if state.branch == MAIN else state.branch
+    version = _stamped_version(manifest, state)
+    trunk, settings = manifest.address(), manifest.settings
+    try:
+        stored.create_branch(trunk, name, parent, version, settings)
+    except stored.UnfinishedBranchError as error:
+        detail = f"branch {name!r} is being made by another process, or was left half made"
+        raise ConflictError(f"{detail} (then delete it first)") from error
+    # A schema change takes its lock and then looks for branches; here it is the other way round, so
+    # at least one of the two sees the other.
+    if manifest.schema_apply_in_progress():
+        stored.delete_branch(trunk, name, settings)
+        manifest.refuse_during_schema_apply(operation)
+    return read_branch(manifest, name)
+
+
+def delete_branch(manifest: Manifest, name: str) -> tuple[str, ...]:
+    """Delete a branch, and the branches of datasets that were made for it.
+
+    What is left of a branch whose creation was interrupted is deleted as well.
+
+    Returns:
+        The types whose dataset branch could not be deleted. Nobody reads it any more; the next
+        write on a branch of that name makes it anew.
+
+    Raises:
+        BranchInUseError: It is main, or other branches began on it or read its datasets.
+        BranchNotFoundError: There is no such branch.
+        RecoveryRequiredError: A write on it is not finished.
+        SchemaApplyInProgressError: A schema change is under way.
+    """
+    check_branch_name(name)
+    if name == MAIN:
+        raise BranchInUseError(name, "it is the main line of the graph")
+    trunk, settings = manifest.address(), manifest.settings
+    exists = manifest.branch_file(name) is not None
+    if not exists and not stored.is_half_made(trunk, name, settings):
+        raise BranchNotFoundError(name, tuple(manifest.branch_names()))
+    manifest.refuse_during_schema_apply(f"deleting branch {name!r}")
+    _refuse_users(manifest, name)
+    _refuse_unfinished(manifest, name)
+    locations = dict(manifest.head().rows.locations)
+    if exists:
+        locations |= manifest.head(name).rows.locations
+    stored.delete_branch(trunk, name, settings)
+    left = (key for key, path in locations.items() if not _delete_fork(manifest, path, name))
+    return tuple(sorted(left))
+
+
+def _check_new_name(name: str) -> None:
+    check_branch_name(name)
+    _, *below = name.split("/")
+    if taken := sorted(_LANCE_FOLDERS.intersection(below)):
+        rule = f"{taken[0]!r} after a slash is the name of a folder that Lance keeps there"
+        raise InvalidNameError("branch name", name, rule)
+
+
+def _stamped_version(manifest: Manifest, state: ManifestState) -> int:
+    """Return the version to begin at: the state's, or the next one that holds it with a stamp."""
+    last = min(state.version + _VERSIONS_UNSTAMPED, state.newest.number)
+    for version in range(state.version, last + 1):
+        dataset = manifest.open_version(state.branch, version, state.newest)
+        same = manifest.at(state.branch, version).lineage.head == state.lineage.head
+        if same and STAMP_KEY in dataset.schema_metadata:
+            return version
+    detail = f"version {state.version} of branch {state.branch!r} has no format stamp"
+    raise DamagedGraphError(manifest.root, detail)
+
+
+def _check_readable(manifest: Manifest, state: ManifestState, schema: GraphSchema) -> None:
+    """Refuse an old state that a branch could not be read or written at.
+
+    There is one schema for all branches. At the head of a branch datasets have it, because it is
+    changed only while main is the only branch.
+    """
+    declared = {str(entity.type_key): entity for entity in schema.types()}
+    for key in sorted(declared.keys() | state.entries.keys()):
+        entry, entity = state.entries.get(key), declared.get(key)
+        if entry is None or entity is None:
+            change = "came later" if entry is None else "was removed since"
+            raise _changed_since(state, f"{key} {change}")
+        if _columns(manifest, state, entry) != arrow_schema(entity).names:
+            raise _changed_since(state, f"the columns of {key} were changed since")
+
+
+def _columns(manifest: Manifest, state: ManifestState, entry: Entry) -> list[str]:
+    address = DatasetAddress(manifest.root, entry.path, entry.dataset_branch)
+    version = entry.dataset_version
+    try:
+        return open_dataset(address, version, manifest.settings, entry.tag).schema.names
+    except StorageError as error:
+        if error.kind != NOT_FOUND:
+            raise
+        raise HistoryReclaimedError(state.branch, str(entry.type_key), version) from error
+
+
+def _changed_since(state: ManifestState, change: str) -> UnsupportedError:
+    what = f"a branch from version {state.version} of {state.branch!r}"
+    return UnsupportedError(what, f"{change}: begin at a commit after the schema change")
+
+
+def _refuse_users(manifest: Manifest, name: str) -> None:
+    for other in manifest.branch_names():
+        if other == name:
+            continue
+        file = manifest.branch_file(other)
+        if file is not None and file.parent == name:
+            raise BranchInUseError(name, f"branch {other!r} began on it")
+        try:
+            entries = manifest.head(other).entries.items()
+        except BranchNotFoundError:
+            # Deleted since it was listed.
+            continue
+        if used := [key for key, entry in entries if entry.dataset_branch == name]:
+            raise BranchInUseError(name, f"branch {other!r} reads its {', '.join(used)}")
+
+
+def _refuse_unfinished(manifest: Manifest, name: str) -> None:
+    store = objects_at(manifest.root, manifest.settings)
+    for operation_id in list_sidecars(manifest.root, store):
+        sidecar = read_sidecar(manifest.root, store, operation_id)
+        if sidecar is not None and sidecar.branch == name:
+            detail = f"branch {name!r} cannot be deleted: a write on it is not finished"
+            raise RecoveryRequiredError((operation_id,), detail)
+
+
+def _delete_fork(manifest: Manifest, path: str, name: str) -> bool:
+    """Delete the branch of one dataset, if it has one; False when that was not possible."""
+    trunk = DatasetAddress(manifest.root, path)
+    settings = manifest.settings
+    try:
+        if stored.read_branch(trunk, name, settings) or stored.is_half_made(trunk, name, settings):
+            stored.delete_branch(trunk, name, settings)
+    except (BranchInUseError, StorageError):
+        return False
+    return True

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from omnigraph_spark import clock
+from omnigraph_spark.branches import create_branch
 from omnigraph_spark.compaction import compact_manifest
 from omnigraph_spark.create import create_graph
-from omnigraph_spark.errors import ExpectedVersionError, GraphExistsError
+from omnigraph_spark.errors import (
+    BranchExistsError,
+    ConflictError,
+    ExpectedVersionError,
+    GraphExistsError,
+)
 from omnigraph_spark.manifest import Manifest
+from omnigraph_spark.names import BranchRef
 from omnigraph_spark.publish import LineageIntent, PublishVersion, publish
+from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.storage.settings import StorageSettings
 
 
@@ -62,3 +70,13 @@ def create_one(folder: str, schema: str, number: int) -> str:
         return create_graph(f"{folder}/g{number}", schema, StorageSettings()).id
     except GraphExistsError as error:
         return error.code
+
+
+def branch_one(root: str, actor: str, number: int) -> str:
+    """Make the branch of this round; the code of the error if that fails."""
+    state = GraphReader.open(root, StorageSettings()).resolve(BranchRef("main"))
+    try:
+        create_branch(manifest_of(root), f"r{number}", state)
+    except (BranchExistsError, ConflictError) as error:
+        return error.code
+    return "made"
