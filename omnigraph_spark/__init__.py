@@ -7,11 +7,13 @@
 from omnigraph_spark.branches import Branch
 from omnigraph_spark.errors import OmnigraphError
 from omnigraph_spark.formats.profile import Commit
-from omnigraph_spark.graph import Graph, Snapshot, open
+from omnigraph_spark.graph import Graph, create, open
 from omnigraph_spark.manifest import Entry
 from omnigraph_spark.names import Ref, TypeKey
 from omnigraph_spark.schema.model import GraphSchema
+from omnigraph_spark.transaction import Transaction
 from omnigraph_spark.version import __version__
+from omnigraph_spark.view import Snapshot
 
 __all__ = [
     "Branch",
@@ -22,7 +24,9 @@ __all__ = [
     "OmnigraphError",
     "Ref",
     "Snapshot",
+    "Transaction",
     "TypeKey",
     "__version__",
+    "create",
     "open",
 ]

@@ -8,6 +8,7 @@ literals Lance's parser knows and its planner does not: it would panic on them.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from omnigraph_spark.errors import InvalidFilterError
 
@@ -74,3 +75,17 @@ def equals_text(column: str, value: str) -> str:
     """
     quoted = value.replace("'", "''")
     return f"`{column}` = '{quoted}'"
+
+
+def in_texts(column: str, values: Sequence[str]) -> str:
+    """Write the condition that a text column has one of these values.
+
+    >>> in_texts("id", ["a", "it's"])
+    "`id` IN ('a', 'it''s')"
+    >>> in_texts("id", [])
+    'false'
+    """
+    if not values:
+        return "false"
+    quoted = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    return f"`{column}` IN ({quoted})"

@@ -1,4 +1,4 @@
-"""The facade users touch: `open`, `Graph` and `Snapshot`.
+"""The facade users touch: `open`, `create` and `Graph`.
 
 Everything works without Spark; methods that return DataFrames import `session` when first called.
 """
@@ -6,34 +6,44 @@ Everything works without Spark; methods that return DataFrames import `session` 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+import getpass
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from omnigraph_spark.blobs import Blobs
-from omnigraph_spark.branches import Branch, read_branches
-from omnigraph_spark.display import counted, html_table
-from omnigraph_spark.errors import ConflictingOptionsError, InvalidOptionError
-from omnigraph_spark.filters import equals_text
+from omnigraph_spark import branches as branching
+from omnigraph_spark.branches import Branch
+from omnigraph_spark.create import create_graph
+from omnigraph_spark.display import counted
+from omnigraph_spark.errors import (
+    BranchInUseError,
+    ConflictingOptionsError,
+    InvalidOptionError,
+    UnsupportedError,
+)
 from omnigraph_spark.formats.profile import Commit
 from omnigraph_spark.manifest import Entry
-from omnigraph_spark.names import MAIN, AnyRef, BranchRef, Ref, TypeKey, TypeKind, check_branch_name
-from omnigraph_spark.scan import ScanRequest, ScanSource, plan_scan, read_all
+from omnigraph_spark.names import MAIN, AnyRef, BranchRef, Ref, check_actor, check_branch_name
+from omnigraph_spark.pending import WriteMode
 from omnigraph_spark.schema.model import GraphSchema
-from omnigraph_spark.snapshot import GraphReader, SnapshotState
+from omnigraph_spark.snapshot import GraphReader
+from omnigraph_spark.stage import StageLimits
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import canonical_root
-from omnigraph_spark.tables import metadata_table
+from omnigraph_spark.transaction import Rows, Transaction
+from omnigraph_spark.view import Snapshot
+from omnigraph_spark.write import Checks, OnConflict, WriteTerms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 def open(
-    root: str,
+    root: str | Path,
     branch: str = MAIN,
     mode: str = "rw",
+    actor: str | None = None,
     storage: Mapping[str, str] | None = None,
     spark: SparkSession | None = None,
 ) -> Graph:
@@ -43,6 +53,7 @@ def open(
         root: A local path, ``file://`` or ``s3://`` address.
         branch: The branch the graph is bound to.
         mode: ``"r"`` promises never to write; ``"rw"`` is the default.
+        actor: Who writes, recorded in commits; ``$OMNIGRAPH_ACTOR`` or the user by default.
         storage: Settings of the object store; they win over the AWS variables.
         spark: The session for DataFrames; by default the active one when it is needed.
 
@@ -51,160 +62,56 @@ def open(
     if mode not in ("r", "rw"):
         raise InvalidOptionError("mode", mode, "'r' or 'rw'")
     reader = GraphReader.open(canonical_root(str(root)), StorageSettings.resolve(storage))
-    return Graph(reader, check_branch_name(branch), spark)
+    return Graph(reader, check_branch_name(branch), spark, actor, read_only=mode == "r")
 
 
-class Snapshot:
-    """All types of a graph at one manifest version; what is read from it belongs together."""
+def create(
+    root: str | Path,
+    schema: str | Path | GraphSchema,
+    actor: str | None = None,
+    storage: Mapping[str, str] | None = None,
+    spark: SparkSession | None = None,
+) -> Graph:
+    """Create an empty graph and open it.
 
-    def __init__(self, state: SnapshotState, spark: SparkSession | None = None) -> None:
-        self._state = state
-        self._spark = spark
+    Args:
+        root: Where: a local path, ``file://`` or ``s3://`` address with nothing there yet.
+        schema: The text of a schema, the path of a ``.pg`` file, or a `GraphSchema`.
+        actor: Who writes, as for `open`.
+        storage: Settings of the object store, as for `open`.
+        spark: The session for DataFrames, as for `open`.
 
-    @property
-    def branch(self) -> str:
-        """The branch this snapshot was resolved on."""
-        return self._state.branch
+    >>> create("/data/social", schema="node Person { name: String @key }")  # doctest: +SKIP
+    """
+    settings = StorageSettings.resolve(storage)
+    create_graph(canonical_root(str(root)), _schema_text(schema), settings)
+    return open(root, actor=actor, storage=storage, spark=spark)
 
-    @property
-    def manifest_version(self) -> int:
-        """The manifest version everything is read at."""
-        return self._state.manifest_version
 
-    @property
-    def commit(self) -> Commit:
-        """The newest commit of the snapshot."""
-        return self._state.commit
-
-    @property
-    def entries(self) -> Mapping[str, Entry]:
-        """The pinned dataset of each type, by type key."""
-        return self._state.entries
-
-    @property
-    def schema(self) -> GraphSchema:
-        """The graph's schema."""
-        return self._state.schema
-
-    def rows(self, type: str) -> int:
-        """Return how many rows a type has, from the manifest."""
-        return self._state.entry(type).rows
-
-    def nodes(self, name: str) -> DataFrame:
-        """Read a node type as a DataFrame."""
-        return self._frame(TypeKind.NODE, name)
-
-    def edges(self, name: str) -> DataFrame:
-        """Read an edge type as a DataFrame: id, src, dst, then its properties."""
-        return self._frame(TypeKind.EDGE, name)
-
-    def triplets(self, name: str) -> DataFrame:
-        """Read edges with both ends: columns src, edge and dst, each a struct."""
-        from omnigraph_spark.session.frames import triplets_frame
-
-        return triplets_frame(self._spark, self._state, self._key(TypeKind.EDGE, name))
-
-    def table(self, name: str) -> DataFrame:
-        """Read a table about the graph, such as ``commits``, as a DataFrame."""
-        from omnigraph_spark.session.frames import read_frame
-
-        return read_frame(self._spark, self._state, {"table": metadata_table(name).name})
-
-    def register_views(self, prefix: str = "og") -> list[str]:
-        """Make a temporary view ``<prefix>_<Type>`` of every type and return their names."""
-        from omnigraph_spark.session.frames import register_views
-
-        return register_views(self._spark, self._state, prefix)
-
-    def arrow(
-        self,
-        type: str,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        limit: int | None = None,
-        blobs: str = "descriptor",
-    ) -> pa.Table:
-        """Read a type, or a part of it, as a pyarrow Table without Spark.
-
-        Args:
-            type: ``Person``, ``node:Person`` or ``edge:Knows``.
-            columns: The columns to read, in this order; all by default.
-            where: A SQL condition, evaluated by Lance.
-            limit: The most rows to return.
-            blobs: Blob columns as ``descriptor``, ``bytes`` or ``none``.
-        """
-        batches, schema = self._scan(type, columns, where, limit, blobs)
-        return pa.Table.from_batches(batches, schema)
-
-    def batches(
-        self,
-        type: str,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        limit: int | None = None,
-        blobs: str = "descriptor",
-    ) -> pa.RecordBatchReader:
-        """Stream a type, or a part of it, without Spark; arguments as for `arrow`."""
-        batches, schema = self._scan(type, columns, where, limit, blobs)
-        return pa.RecordBatchReader.from_batches(schema, batches)
-
-    def entity(self, type: str, id: str) -> dict[str, Any] | None:
-        """Return one entity by id as a dictionary, or None; no DataFrame is built."""
-        found = self.arrow(type, where=equals_text("id", id), limit=1).to_pylist()
-        return found[0] if found else None
-
-    def _scan(
-        self,
-        type: str,
-        columns: Sequence[str] | None,
-        where: str | None,
-        limit: int | None,
-        blobs: str,
-    ) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
-        if blobs not in tuple(Blobs):
-            raise InvalidOptionError("blobs", blobs, "descriptor, bytes or none")
-        names = None if columns is None else tuple(columns)
-        request = ScanRequest(names, where, limit, Blobs(blobs))
-        plan = plan_scan(ScanSource.of(self._state, type), request)
-        return read_all(plan), plan.schema
-
-    def _key(self, kind: TypeKind, name: str) -> TypeKey:
-        """Return the type key of a name that may already carry its kind."""
-        text = name if ":" in name else f"{kind}:{name}"
-        entry = self._state.entry(text)
-        if entry.type_key.kind is not kind:
-            raise InvalidOptionError("type", name, f"the name of a type of kind {kind}")
-        return entry.type_key
-
-    def _frame(self, kind: TypeKind, name: str) -> DataFrame:
-        from omnigraph_spark.session.frames import read_frame
-
-        return read_frame(self._spark, self._state, {"type": str(self._key(kind, name))})
-
-    def __repr__(self) -> str:
-        types, rows = len(self.entries), sum(entry.rows for entry in self.entries.values())
-        return (
-            f"Snapshot({self._state.root}, {self.branch}@{self.manifest_version}, "
-            f"commit {self.commit.id}, {counted(types, 'type')}, {counted(rows, 'row')})"
-        )
-
-    def _repr_html_(self) -> str:
-        title = f"{self._state.root} · {self.branch}@{self.manifest_version} · {self.commit.id}"
-        rows = [
-            (key, f"{entry.rows:,}", entry.dataset_version, entry.dataset_branch or MAIN)
-            for key, entry in self.entries.items()
-        ]
-        return html_table(title, ("type", "rows", "dataset version", "dataset branch"), rows)
+def _schema_text(schema: str | Path | GraphSchema) -> str:
+    if isinstance(schema, GraphSchema):
+        return schema.to_pg()
+    # A text has braces or is empty; a path of a schema file has neither and a suffix.
+    if isinstance(schema, Path) or (schema.endswith(".pg") and "{" not in schema):
+        return Path(schema).read_text(encoding="utf-8")
+    return schema
 
 
 class Graph:
-    """A graph bound to a branch; its snapshot stays until `refresh`."""
+    """A graph bound to a branch; its snapshot stays until `refresh` or a write of its own."""
 
     def __init__(
-        self, reader: GraphReader, branch: str = MAIN, spark: SparkSession | None = None
+        self,
+        reader: GraphReader,
+        branch: str = MAIN,
+        spark: SparkSession | None = None,
+        actor: str | None = None,
+        read_only: bool = False,
     ) -> None:
         self._reader = reader
         self._spark = spark
+        self._actor = None if actor is None else check_actor(actor)
+        self._read_only = read_only
         self._state = reader.resolve(BranchRef(branch))
 
     @property
@@ -256,7 +163,8 @@ class Graph:
 
     def as_branch(self, name: str) -> Graph:
         """Return the same graph bound to another branch."""
-        return Graph(self._reader, check_branch_name(name), self._spark)
+        name = check_branch_name(name)
+        return Graph(self._reader, name, self._spark, self._actor, self._read_only)
 
     def refresh(self) -> Graph:
         """Bind to the newest commit of the branch, and return the graph itself."""
@@ -298,7 +206,7 @@ class Graph:
 
     def branches(self) -> list[Branch]:
         """List the branches of the graph as they are now, by name."""
-        return read_branches(self._reader.manifest)
+        return branching.read_branches(self._reader.manifest)
 
     def history(self, limit: int | None = None) -> list[Commit]:
         """List the commits of the bound snapshot, newest first."""
@@ -309,6 +217,113 @@ class Graph:
         """Return the commits of the bound snapshot as a DataFrame."""
         return self.table("commits")
 
+    # -- writing -----------------------------------------------------------------------------------
+
+    def transaction(
+        self,
+        branch: str | None = None,
+        create_from: str | AnyRef | None = None,
+        actor: str | None = None,
+        on_conflict: str | None = None,
+        expected_table_versions: Mapping[str, int] | None = None,
+        if_graph_commit: str | None = None,
+        txn_app_id: str | None = None,
+        txn_version: str | int | None = None,
+        check: str = "all",
+        max_rows_per_file: int | None = None,
+        max_bytes_per_file: int | None = None,
+    ) -> Transaction:
+        """Begin a transaction over many types; it commits when its ``with`` block ends.
+
+        Args:
+            branch: The branch to write to; by default the bound one.
+            create_from: What to fork the branch from when it does not exist: a branch or a ref.
+            actor: Who writes, recorded in the commit.
+            on_conflict: ``rebase`` or ``fail`` when another commit landed meanwhile; by default
+                what only adds rebases, and what overwrites or deletes fails.
+            expected_table_versions: Publish only if these types are at these dataset versions.
+            if_graph_commit: Publish only if the head of the branch is this commit.
+            txn_app_id: Together with `txn_version` names this piece of work; done once, it is not
+                done again.
+            txn_version: See `txn_app_id`.
+            check: ``all``, or ``rows`` to skip the checks across rows of trusted bulk loads.
+            max_rows_per_file: How many rows a staged file may have.
+            max_bytes_per_file: How many bytes a staged file may have.
+        """
+        self._refuse_read_only()
+        if (txn_app_id is None) != (txn_version is None):
+            rule = "each needs the other"
+            raise ConflictingOptionsError(("txn_app_id", "txn_version"), rule)
+        terms = WriteTerms(
+            actor=self._actor_of(actor),
+            on_conflict=None if on_conflict is None else _choice("on_conflict", on_conflict),
+            expected=dict(expected_table_versions or {}),
+            if_commit=if_graph_commit,
+            once=None if txn_app_id is None else (txn_app_id, str(txn_version)),
+            checks=_checks(check),
+            limits=StageLimits.of(max_rows_per_file, max_bytes_per_file),
+        )
+        name = self.branch if branch is None else check_branch_name(branch)
+        origin = Ref.branch(create_from) if isinstance(create_from, str) else create_from
+        return Transaction(self._reader, name, terms, origin, self._spark, self._written)
+
+    def write(self, rows: Rows, type: str, mode: str = "append", **terms: Any) -> Commit | None:
+        """Write rows of one type in one commit; further arguments as for `transaction`.
+
+        Args:
+            rows: A Spark or pandas DataFrame, pyarrow Table, RecordBatch or RecordBatchReader.
+            type: ``Person``, ``node:Person`` or ``edge:Knows``.
+            mode: ``append``, ``merge``, ``overwrite``, or ``delete`` (by the column id).
+            terms: Arguments of `transaction`.
+
+        Returns:
+            The commit; None when there was nothing to write.
+        """
+        if mode not in tuple(WriteMode):
+            raise InvalidOptionError("mode", mode, f"one of {', '.join(WriteMode)}")
+        with self.transaction(**terms) as tx:
+            tx.apply(WriteMode(mode), type, rows)
+        return tx.commit
+
+    def delete(
+        self,
+        type: str,
+        ids: Rows | Sequence[str] | None = None,
+        where: str | None = None,
+        **terms: Any,
+    ) -> Commit | None:
+        """Delete rows by id or condition, and the edges of deleted nodes, in one commit."""
+        with self.transaction(**terms) as tx:
+            tx.delete(type, ids, where)
+        return tx.commit
+
+    def create_branch(self, name: str, from_: str | AnyRef = MAIN) -> Branch:
+        """Create a branch from the head of another, or from a commit, version or time."""
+        self._refuse_read_only()
+        origin = Ref.branch(from_) if isinstance(from_, str) else from_
+        state = self._reader.resolve(origin)
+        return branching.create_branch(self._reader.manifest, name, state)
+
+    def delete_branch(self, name: str) -> None:
+        """Delete a branch; one that others began on, or that this graph is bound to, is refused."""
+        self._refuse_read_only()
+        if name == self.branch:
+            raise BranchInUseError(name, "this graph is bound to it")
+        branching.delete_branch(self._reader.manifest, name)
+
+    def _written(self, commit: Commit) -> None:
+        """Follow a commit of our own on the bound branch."""
+        if commit.branch == self.branch:
+            self.refresh()
+
+    def _refuse_read_only(self) -> None:
+        if self._read_only:
+            raise UnsupportedError("writing a graph opened with mode='r'", "open it with mode='rw'")
+
+    def _actor_of(self, actor: str | None) -> str | None:
+        given = actor or self._actor or os.environ.get("OMNIGRAPH_ACTOR")
+        return check_actor(given) if given else _user()
+
     def __repr__(self) -> str:
         types, rows = len(self.entries), sum(entry.rows for entry in self.entries.values())
         return (
@@ -318,3 +333,23 @@ class Graph:
 
     def _repr_html_(self) -> str:
         return self.snapshot()._repr_html_()
+
+
+def _choice(option: str, value: str) -> OnConflict:
+    if value not in tuple(OnConflict):
+        raise InvalidOptionError(option, value, "rebase or fail")
+    return OnConflict(value)
+
+
+def _checks(value: str) -> Checks:
+    if value not in tuple(Checks):
+        raise InvalidOptionError("check", value, "all or rows")
+    return Checks(value)
+
+
+def _user() -> str | None:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        # A process without a name, as in some containers: the commit has no actor then.
+        return None

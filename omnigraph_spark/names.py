@@ -90,6 +90,14 @@ def check_commit_id(text: str) -> str:
     return text
 
 
+def check_actor(name: str) -> str:
+    """Return an actor's name unchanged; those of the engine itself are reserved."""
+    if not name.strip() or name.startswith("omnigraph:"):
+        rule = "some text that does not start with 'omnigraph:', which is reserved"
+        raise InvalidNameError("actor", name, rule)
+    return name
+
+
 @dataclass(frozen=True)
 class BranchRef:
     """The head of a branch."""

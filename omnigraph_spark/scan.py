@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph_spark.arrow_rows import (
     batch_rows,
@@ -53,6 +54,12 @@ _BATCHES_AHEAD = 4
 # The largest numbers Lance takes. No dataset has more rows, so a larger wish means the same.
 _MOST_ROWS = (1 << 63) - 1
 _MOST_BATCH_ROWS = (1 << 32) - 1
+
+
+#: Columns that no type has: in which fragment a row lies at this version, at which place of it, and
+#: which row it is, whatever versions do to its place.
+FRAGMENT, PLACE, ROW_ID = "_fragment", "_place", "_rowid"
+_ROW_ADDRESS = "_rowaddr"
 
 
 @dataclass(frozen=True)
@@ -194,6 +201,30 @@ def read_all(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
         yield from read_task(task)
 
 
+def scan_with_places(
+    source: ScanSource, columns: Sequence[str], where: str | None = None
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Read columns and then, always, `FRAGMENT`, `PLACE` and `ROW_ID`."""
+    plan = plan_scan(source, ScanRequest(tuple(columns), where))
+    places = [pa.field(name, pa.int64(), nullable=False) for name in (FRAGMENT, PLACE, ROW_ID)]
+    schema = pa.schema([*plan.schema, *places])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for task in plan.tasks:
+            system = (_ROW_ADDRESS, ROW_ID)
+            for batch in _scan(task, task.columns, task.blobs, task.batch_rows, system):
+                public = to_public(batch, task.columns, task.blobs)
+                # The upper half of an address is the fragment, the lower one the place.
+                address = batch.column(_ROW_ADDRESS)
+                fragment = pc.shift_right(address, pa.scalar(32, pa.uint64()))
+                place = pc.bit_wise_and(address, pa.scalar(0xFFFFFFFF, pa.uint64()))
+                numbers = [fragment, place, batch.column(ROW_ID)]
+                arrays = [*public.columns, *(number.cast(pa.int64()) for number in numbers)]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    return schema, batches()
+
+
 def _read_with_bytes(task: ScanTask) -> Iterator[pa.RecordBatch]:
     """Read descriptors first: they say which blobs are null and how many fit a batch."""
     blob_columns = tuple(filter(is_blob, task.columns))
@@ -207,7 +238,11 @@ def _read_with_bytes(task: ScanTask) -> Iterator[pa.RecordBatch]:
 
 
 def _scan(
-    task: ScanTask, columns: Sequence[Column], blobs: Blobs, rows: int
+    task: ScanTask,
+    columns: Sequence[Column],
+    blobs: Blobs,
+    rows: int,
+    system_columns: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     scan: dict[str, Any] = {
         "filter": task.where,
@@ -220,7 +255,7 @@ def _scan(
     }
     if task.row_range is not None:
         scan["offset"], scan["limit"] = task.row_range
-    names = [column.name for column in columns]
+    names = [*(column.name for column in columns), *system_columns]
     for batch in task.source.open().batches(task.fragment_ids, names, **scan):
         if batch.num_rows:
             yield batch

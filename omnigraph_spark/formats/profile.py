@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -75,6 +75,19 @@ class ManifestRows:
 
 
 @dataclass(frozen=True)
+class ChangeSummary:
+    """What one commit did to one type."""
+
+    mode: str
+    dataset_version: int
+    #: How many rows the type has now.
+    rows: int
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True)
 class Commit:
     """One graph commit: a new state of the whole graph on one branch."""
 
@@ -85,6 +98,8 @@ class Commit:
     merged_parent_id: str | None
     actor: str | None
     created_at_us: int
+    #: What it did to each type; only the writer of a commit knows, history does not keep it.
+    changes: Mapping[str, ChangeSummary] = field(default_factory=dict, compare=False)
 
     @property
     def created_at(self) -> dt.datetime:

@@ -1,0 +1,163 @@
+"""The effect window: sidecar, one strict commit per dataset, one publish, sidecar gone.
+
+Everything before this is invisible and can be thrown away. Here, and only here, datasets move. The
+window costs a few small files per type, never rows. A failure ends in one of three ways: nothing
+moved (`PlanAgain`: the writer looks again), it may have happened (`OutcomeUnknownError`), or some
+datasets moved and the sidecar owns them (`RecoveryRequiredError`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+from omnigraph_spark.clock import new_ulid, now_us
+from omnigraph_spark.errors import (
+    ConflictError,
+    DriftError,
+    RecoveryRequiredError,
+    StorageError,
+)
+from omnigraph_spark.formats.profile import ChangeSummary, Commit
+from omnigraph_spark.formats.v4.sidecar import (
+    Sidecar,
+    SidecarPin,
+    WriterKind,
+    delete_sidecar,
+    write_sidecar,
+)
+from omnigraph_spark.manifest import Manifest
+from omnigraph_spark.pending import Pending
+from omnigraph_spark.publish import LineageIntent, PublishVersion, publish
+from omnigraph_spark.storage.changes import Change
+from omnigraph_spark.storage.fence import (
+    FenceInDoubtError,
+    FenceRefusedError,
+    LandedVersion,
+    commit_fenced,
+    head_version,
+)
+from omnigraph_spark.storage.objects import ObjectStore, objects_at
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One type ready to land: what is committed to its dataset, and to what effect."""
+
+    pending: Pending
+    change: Change
+    summary: ChangeSummary
+    #: Whether the change names new files instead of the staged ones, which are then done with.
+    rewritten: bool = False
+
+
+@dataclass(frozen=True)
+class Landing:
+    """What is to land on a branch, and what must still hold when it does."""
+
+    branch: str
+    prepared: Sequence[Prepared]
+    #: The version of every type that was read or is written, as it was planned on.
+    expected: Mapping[str, int]
+    lineage: LineageIntent
+    if_head: str | None = None
+
+
+class PlanAgain(Exception):
+    """Another writer moved a dataset before anything of ours did; look again and decide."""
+
+
+def land(manifest: Manifest, landing: Landing) -> Commit:
+    """Commit every dataset strictly, then make all of it visible with one publish."""
+    for item in landing.prepared:
+        _check_head(manifest, item.pending)
+    store = objects_at(manifest.root, manifest.settings)
+    sidecar = _sidecar(manifest.root, landing)
+    write_sidecar(manifest.root, store, sidecar)
+    landed = _commit_all(manifest, landing, sidecar, store)
+    changes = [
+        PublishVersion(item.pending.key, version, item.pending.dataset_branch, item.summary.rows)
+        for item, version in zip(landing.prepared, landed, strict=True)
+    ]
+    try:
+        commit = publish(
+            manifest, landing.branch, changes, landing.expected, landing.lineage, landing.if_head
+        )
+    except (ConflictError, StorageError) as error:
+        # Datasets have moved: whoever recovers the sidecar takes them back.
+        raise RecoveryRequiredError((sidecar.operation_id,), error.describe()) from error
+    _end(manifest.root, store, sidecar)
+    return commit
+
+
+def _check_head(manifest: Manifest, pending: Pending) -> None:
+    """Refuse a dataset that is not where the manifest pins it."""
+    head = head_version(pending.address(manifest.root), manifest.settings)
+    pinned = pending.entry.dataset_version
+    if head is None or head.number < pinned:
+        raise PlanAgain(f"the dataset of {pending.key} is gone or behind its pin")
+    if head.number > pinned:
+        newest = manifest.head(pending.branch).entries.get(pending.key)
+        if newest is not None and newest.dataset_version != pinned:
+            raise PlanAgain(f"{pending.key} moved to version {newest.dataset_version}")
+        raise DriftError(pending.key, pinned, head.number)
+
+
+def _sidecar(root: str, landing: Landing) -> Sidecar:
+    pins = tuple(
+        SidecarPin(
+            type_key=item.pending.key,
+            address=item.pending.address(root).base,
+            expected_version=item.pending.entry.dataset_version,
+            next_version=item.pending.entry.dataset_version + 1,
+            dataset_branch=item.pending.dataset_branch,
+        )
+        for item in landing.prepared
+    )
+    return Sidecar(
+        operation_id=new_ulid(),
+        started_at_us=now_us(),
+        writer=WriterKind.LOAD,
+        pins=pins,
+        branch=landing.branch,
+        actor=landing.lineage.actor,
+    )
+
+
+def _commit_all(
+    manifest: Manifest, landing: Landing, sidecar: Sidecar, store: ObjectStore
+) -> list[LandedVersion]:
+    landed: list[LandedVersion] = []
+    for item in landing.prepared:
+        try:
+            landed.append(
+                commit_fenced(
+                    item.pending.address(manifest.root),
+                    item.pending.entry.dataset_version,
+                    item.change,
+                    manifest.settings,
+                    str(uuid4()),
+                    {"omnigraph.operation": sidecar.operation_id},
+                )
+            )
+        except FenceInDoubtError as doubt:
+            raise RecoveryRequiredError((sidecar.operation_id,), str(doubt)) from doubt
+        except (FenceRefusedError, StorageError) as failure:
+            if landed:
+                detail = f"{item.pending.key} could not be written after {len(landed)} others"
+                raise RecoveryRequiredError((sidecar.operation_id,), detail) from failure
+            _end(manifest.root, store, sidecar)
+            if isinstance(failure, StorageError):
+                raise
+            raise PlanAgain(str(failure)) from failure
+    return landed
+
+
+def _end(root: str, store: ObjectStore, sidecar: Sidecar) -> None:
+    try:
+        delete_sidecar(root, store, sidecar.operation_id)
+    except StorageError as error:
+        # What it describes is over; the next writer sees that and removes it.
+        warnings.warn(f"sidecar {sidecar.operation_id} stayed behind: {error}", stacklevel=3)

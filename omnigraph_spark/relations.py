@@ -1,0 +1,159 @@
+"""Staged and committed rows of the types a transaction is about, as relations to query.
+
+Owns which columns and which committed rows are brought into a workspace: the checks say what they
+are interested in first, then everything is filled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from omnigraph_spark.arrow_rows import public_schema, to_public
+from omnigraph_spark.blobs import Blobs
+from omnigraph_spark.names import TypeKey, TypeKind
+from omnigraph_spark.pending import Pending, WriteMode
+from omnigraph_spark.scan import ScanSource
+from omnigraph_spark.schema.arrow import arrow_schema
+from omnigraph_spark.schema.columns import columns_of
+from omnigraph_spark.snapshot import SnapshotState
+from omnigraph_spark.storage.staging import read_staged
+from omnigraph_spark.workspace import Interest, Workspace
+
+
+@dataclass
+class Side:
+    """One type: its staged rows, if any, and the committed rows that matter."""
+
+    number: int
+    pending: Pending | None
+    #: Names in queries -> stored columns.
+    columns: dict[str, str]
+    interests: list[Interest] = field(default_factory=list)
+    base_needed: bool = False
+    sources_needed: bool = False
+
+    @property
+    def staged(self) -> str:
+        """The relation of staged rows."""
+        return f"staged_{self.number}"
+
+    @property
+    def base(self) -> str:
+        """The relation of committed rows of interest."""
+        return f"base_{self.number}"
+
+    @property
+    def touched(self) -> str:
+        """The relation of edge sources that gain or lose an edge."""
+        return f"touched_{self.number}"
+
+    @property
+    def replaced(self) -> bool:
+        """Whether no committed row remains."""
+        return self.pending is not None and self.pending.mode is WriteMode.OVERWRITE
+
+    def want(self, interest: Interest) -> None:
+        """Bring in committed rows that are of this interest."""
+        self.base_needed = True
+        if interest not in self.interests:
+            self.interests.append(interest)
+
+    def want_sources(self) -> None:
+        """Bring in all committed edges of the sources that are touched."""
+        self.sources_needed = True
+        self.want(Interest(("src",), self.touched, ("src",)))
+
+    def aliases(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the names in queries of stored columns, adding those that are new."""
+        by_stored = {stored: alias for alias, stored in self.columns.items()}
+        for name in names:
+            if name not in by_stored:
+                by_stored[name] = f"c{len(self.columns)}"
+                self.columns[by_stored[name]] = name
+        return tuple(by_stored[name] for name in names)
+
+    def kept(self, columns: Sequence[str]) -> str:
+        """Write the query of committed rows of interest that remain."""
+        names = ", ".join(f"b.{column}" for column in columns)
+        query = f"SELECT {names} FROM {self.base} b"
+        if self.pending is None:
+            return query
+        return f"{query} WHERE NOT EXISTS (SELECT 1 FROM {self.staged} s WHERE s.id = b.id)"
+
+    def after(self, columns: Sequence[str]) -> str:
+        """Write the query of the rows of interest that this type will have."""
+        staged = f"SELECT {', '.join(columns)} FROM {self.staged}"
+        if self.replaced:
+            return staged
+        if self.pending is None or self.pending.mode is WriteMode.DELETE:
+            return self.kept(columns)
+        return f"{staged} UNION ALL {self.kept(columns)}" if self.base_needed else staged
+
+
+class Relations:
+    """The sides of a transaction in one workspace."""
+
+    def __init__(self, space: Workspace, pending: Sequence[Pending], state: SnapshotState) -> None:
+        self.state = state
+        self._space = space
+        self._pending = {change.key: change for change in pending}
+        self._sides: dict[str, Side] = {}
+
+    def side(self, key: str) -> Side:
+        """Return the relations of a type."""
+        if key not in self._sides:
+            columns = {"id": "id"}
+            if TypeKey.parse(key).kind is TypeKind.EDGE:
+                columns |= {"src": "src", "dst": "dst"}
+            self._sides[key] = Side(len(self._sides), self._pending.get(key), columns)
+        return self._sides[key]
+
+    def fill(self) -> None:
+        """Bring all rows in: staged ones, touched sources, then committed ones of interest."""
+        for side in self._sides.values():
+            if side.pending is not None and side.pending.doomed is not None:
+                names = ", ".join(side.columns)
+                self._space.define(side.staged, f"SELECT {names} FROM {side.pending.doomed}")
+            elif side.pending is not None:
+                self._fill_staged(side, side.pending)
+        for key, side in self._sides.items():
+            if side.sources_needed:
+                self._fill_touched(key, side)
+        for key, side in self._sides.items():
+            if side.base_needed:
+                # After an overwrite the committed rows only say which sources lose edges.
+                interests = [] if side.replaced else side.interests
+                source = ScanSource.of(self.state, key)
+                self._space.add_committed(side.base, source, side.columns, interests)
+
+    def _fill_staged(self, side: Side, change: Pending) -> None:
+        stored = arrow_schema(change.declared)
+        kind = change.entry.type_key.kind
+        known = {column.name: column for column in columns_of(stored, change.declared, kind)}
+        columns = [known[name] for name in side.columns.values()]
+        schema = public_schema(columns, Blobs.DESCRIPTOR)
+        named = pa.schema(
+            [field.with_name(alias) for alias, field in zip(side.columns, schema, strict=True)]
+        )
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            names = list(side.columns.values())
+            address = change.address(self.state.root)
+            for batch in read_staged(address, change.files, names, self.state.settings):
+                public = to_public(batch, columns, Blobs.DESCRIPTOR)
+                yield pa.RecordBatch.from_arrays(public.columns, schema=named)
+
+        self._space.add_rows(side.staged, batches(), named)
+
+    def _fill_touched(self, key: str, side: Side) -> None:
+        """Collect the sources of new edges and of those that are replaced or removed."""
+        former = f"former_{side.number}"
+        interests = [] if side.replaced else [Interest(("id",), side.staged, ("id",))]
+        source = ScanSource.of(self.state, key)
+        self._space.add_committed(former, source, {"id": "id", "src": "src"}, interests)
+        self._space.define(
+            side.touched, f"SELECT src FROM {side.staged} UNION SELECT src FROM {former}"
+        )

@@ -1,0 +1,104 @@
+"""Rows into staged files: one partition of input, checked and written where nobody sees it yet.
+
+A `StageTask` runs anywhere, in any process, and answers with a small `StageResult`. Rows that break
+a rule are never left behind: an attempt that finds one deletes its files and says what it found.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+
+import pyarrow as pa
+
+from omnigraph_spark.intake import Intake
+from omnigraph_spark.pending import WriteMode
+from omnigraph_spark.schema.arrow import arrow_schema
+from omnigraph_spark.schema.model import EntityType
+from omnigraph_spark.storage.datasets import DatasetAddress
+from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.staging import StagedFile, discard, stage_batches
+from omnigraph_spark.violations import Violation
+
+#: Fragments of about a million rows or 256 MiB: large enough to scan well, small enough to rewrite.
+MAX_ROWS_PER_FILE = 1_048_576
+MAX_BYTES_PER_FILE = 256 << 20
+
+
+@dataclass(frozen=True)
+class StageLimits:
+    """How large one staged file may become."""
+
+    max_rows_per_file: int = MAX_ROWS_PER_FILE
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE
+
+    @classmethod
+    def of(cls, rows: int | None, size_bytes: int | None) -> StageLimits:
+        """Take given limits, and the usual ones where none is given."""
+        return cls(rows or MAX_ROWS_PER_FILE, size_bytes or MAX_BYTES_PER_FILE)
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What one partition staged, or the rules its rows break; never both."""
+
+    files: tuple[StagedFile, ...] = ()
+    violations: tuple[Violation, ...] = ()
+
+    def to_json(self) -> str:
+        """Write the result as the small text that crosses processes."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> StageResult:
+        """Read what `to_json` wrote."""
+        parts = json.loads(text)
+        violations = (
+            Violation(**{**found, "ids": tuple(found["ids"])}) for found in parts["violations"]
+        )
+        return cls(
+            tuple(StagedFile(**file) for file in parts["files"]),
+            tuple(violations),
+        )
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """All it takes to stage rows of one type, as plain values."""
+
+    address: DatasetAddress
+    settings: StorageSettings
+    declared: EntityType
+    mode: WriteMode
+    limits: StageLimits = StageLimits()
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> StageResult:
+        """Stage the rows of one partition."""
+        incoming = iter(batches)
+        first = next(incoming, None)
+        if first is None:
+            return StageResult()
+        intake = Intake(self.declared, first.schema, self.mode)
+
+        def converted() -> Iterator[pa.RecordBatch]:
+            yield intake.convert(first)
+            for batch in incoming:
+                yield intake.convert(batch)
+
+        files = stage_batches(
+            self.address,
+            converted(),
+            arrow_schema(self.declared),
+            self.settings,
+            self.limits.max_rows_per_file,
+            self.limits.max_bytes_per_file,
+        )
+        if violations := intake.violations():
+            discard(self.address, files, self.settings)
+            return StageResult(violations=tuple(violations))
+        return StageResult(files=tuple(files))
+
+    def on(self, branch: str | None) -> StageTask:
+        """Return the same task for another Lance branch of the dataset."""
+        return replace(self, address=replace(self.address, branch=branch))

@@ -1,0 +1,77 @@
+"""One writer of ours at a time per branch: an advisory lock beside the sidecars.
+
+The fence and the manifest's compare-and-set keep a graph right without it; the lock saves writers
+that share a machine from losing to each other over and over. On a local disk the kernel releases it
+when its process ends, however it ends, so a held lock means a live writer. The engine ignores the
+file. Object stores have no such lock: there, writers that lose start again.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
+
+from omnigraph_spark.errors import ConflictError
+from omnigraph_spark.storage.uri import is_s3, join
+
+#: How long to wait for another writer's effect window, which takes milliseconds per type.
+WAIT_SECONDS = 120.0
+_FOLDER = "__recovery"
+_POLL_SECONDS = 0.005
+
+
+@contextmanager
+def writer_lock(root: str, branch: str, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
+    """Hold the lock of a branch; a `ConflictError` says that somebody else kept it too long."""
+    if is_s3(root):
+        yield
+        return
+    folder = join(root, _FOLDER)
+    os.makedirs(folder, exist_ok=True)
+    # Opened for writing, never written: the lock is the kernel's, the file only names it.
+    descriptor = os.open(join(folder, f"{quote(branch, safe='')}.lock"), os.O_RDWR | os.O_CREAT)
+    try:
+        _acquire(descriptor, branch, wait_seconds)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_locked(root: str, branch: str) -> bool:
+    """Tell whether a live writer of ours holds the lock of a branch (never on object stores)."""
+    path = join(root, _FOLDER, f"{quote(branch, safe='')}.lock")
+    if is_s3(root) or not os.path.exists(path):
+        return False
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        return not _try(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _acquire(descriptor: int, branch: str, wait_seconds: float) -> None:
+    deadline = time.monotonic() + wait_seconds
+    while not _try(descriptor):
+        if time.monotonic() > deadline:
+            waited = f"another writer held branch {branch!r} for {wait_seconds:.0f} s"
+            raise ConflictError(waited)
+        # Waiting for a lock, with jitter so that many waiters do not move in step.
+        time.sleep(_POLL_SECONDS * (1 + random.random()))
+
+
+def _try(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        # Some network file systems have no locks: then writers that lose start again.
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+    return True

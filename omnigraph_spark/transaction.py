@@ -1,0 +1,133 @@
+"""`Transaction`: many types, one graph commit; the facade of `write`.
+
+Rows come as DataFrames (staged by executors), or as pyarrow Tables, RecordBatchReaders and pandas
+DataFrames (staged in this process). What is staged is seen by this transaction alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from omnigraph_spark.deletions import DeleteRequest
+from omnigraph_spark.errors import InvalidOptionError, UnsupportedError
+from omnigraph_spark.formats.profile import Commit
+from omnigraph_spark.names import AnyRef
+from omnigraph_spark.pending import WriteMode
+from omnigraph_spark.snapshot import GraphReader
+from omnigraph_spark.write import Write, WriteTerms
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Rows = Any
+"""A Spark DataFrame, pyarrow Table, RecordBatch, RecordBatchReader, or pandas DataFrame."""
+
+
+class Transaction:
+    """Changes that become visible together when the ``with`` block ends, or not at all.
+
+    >>> with graph.transaction(branch="dev") as tx:  # doctest: +SKIP
+    ...     tx.merge("Person", people)
+    ...     tx.append("Knows", knows)
+    >>> tx.commit.id  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        reader: GraphReader,
+        branch: str,
+        terms: WriteTerms,
+        create_from: AnyRef | None = None,
+        spark: SparkSession | None = None,
+        on_commit: Callable[[Commit], None] | None = None,
+    ) -> None:
+        self._write = Write(reader, branch, terms, create_from)
+        self._spark = spark
+        self._on_commit = on_commit
+        self.commit: Commit | None = None
+
+    def append(self, type: str, rows: Rows) -> None:
+        """Insert rows; an id that exists already fails the transaction."""
+        self._stage(type, WriteMode.APPEND, rows)
+
+    def merge(self, type: str, rows: Rows) -> None:
+        """Insert rows, or replace those of the same id whole."""
+        self._stage(type, WriteMode.MERGE, rows)
+
+    def overwrite(self, type: str, rows: Rows) -> None:
+        """Let the type hold exactly these rows."""
+        self._stage(type, WriteMode.OVERWRITE, rows)
+
+    def delete(
+        self, type: str, ids: Rows | Sequence[str] | None = None, where: str | None = None
+    ) -> None:
+        """Remove rows by id or by condition; edges that end at removed nodes go, too."""
+        if (ids is None) == (where is None):
+            raise InvalidOptionError("where", str(where), "either ids or a condition")
+        table = None if ids is None else _ids(ids)
+        self._write.delete(DeleteRequest(type, table, where))
+
+    def apply(self, mode: WriteMode, type: str, rows: Rows) -> None:
+        """Write rows in the mode given."""
+        if mode is WriteMode.DELETE:
+            self.delete(type, ids=rows)
+        else:
+            self._stage(type, mode, rows)
+
+    def _stage(self, type: str, mode: WriteMode, rows: Rows) -> None:
+        task = self._write.task(type, mode)
+        if _is_spark(rows):
+            from omnigraph_spark.session.staging import stage_frame
+
+            results = stage_frame(rows, task)
+        else:
+            results = [task.run(_batches(rows))]
+        self._write.add(type, mode, results)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._write.abort()
+            return
+        self.commit = self._write.commit_or_abort()
+        if self.commit is not None and self._on_commit is not None:
+            self._on_commit(self.commit)
+
+
+def _is_spark(rows: Rows) -> bool:
+    return hasattr(rows, "mapInArrow")
+
+
+def _batches(rows: Rows) -> pa.RecordBatchReader:
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.RecordBatchReader.from_batches(rows.schema, [rows])
+    if isinstance(rows, pa.Table):
+        return rows.to_reader()
+    if hasattr(rows, "__dataframe__") or hasattr(rows, "iloc"):
+        return pa.Table.from_pandas(rows, preserve_index=False).to_reader()
+    raise UnsupportedError(
+        f"rows given as {type(rows).__name__}",
+        "give a Spark or pandas DataFrame, a pyarrow Table, RecordBatch or RecordBatchReader",
+    )
+
+
+def _ids(rows: Rows) -> pa.Table:
+    if isinstance(rows, list | tuple):
+        return pa.table({"id": pa.array(rows, pa.string())})
+    table = rows.select("id").toArrow() if _is_spark(rows) else _batches(rows).read_all()
+    if "id" not in table.column_names:
+        raise InvalidOptionError("ids", ", ".join(table.column_names), "rows with a column id")
+    return table.select(["id"]).cast(pa.schema([pa.field("id", pa.string())]))

@@ -1,0 +1,199 @@
+"""A place to join staged rows with committed ones: relations by name, and SQL over them.
+
+`DuckWorkspace` works in this process, out of core: it holds what does not fit its memory bound in a
+temporary folder. The same SQL runs on Spark behind the same interface. Columns are renamed when a
+relation is added, so no name that a user chose ever becomes part of a query.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import duckdb
+import pyarrow as pa
+
+from omnigraph_spark.filters import in_texts
+from omnigraph_spark.scan import (
+    ScanRequest,
+    ScanSource,
+    plan_scan,
+    read_all,
+    scan_with_places,
+)
+
+#: What joins may hold in memory before they spill.
+MEMORY_LIMIT = "512MB"
+# So many values are looked up through Lance, by an index where there is one, instead of reading the
+# whole column; a filter of this size still parses in a millisecond.
+_LOOKUP_VALUES = 1_000
+_BATCH_ROWS = 65_536
+#: What queries call the columns that say where a row lies, and which it is.
+PLACE_NAMES = ("fragment", "place", "row_id")
+
+
+@dataclass(frozen=True)
+class Interest:
+    """Which committed rows matter: those whose columns are (or are not) in another relation."""
+
+    columns: tuple[str, ...]
+    relation: str
+    its_columns: tuple[str, ...]
+    present: bool = True
+
+    def condition(self, relation: str) -> str:
+        """Write the interest as a condition on a relation."""
+        pairs = zip(self.columns, self.its_columns, strict=True)
+        equal = " AND ".join(f"{relation}.{mine} = x.{its}" for mine, its in pairs)
+        exists = f"EXISTS (SELECT 1 FROM {self.relation} x WHERE {equal})"
+        return exists if self.present else f"NOT {exists}"
+
+
+class Workspace(Protocol):
+    """What inspection asks of whoever runs its queries."""
+
+    def add_rows(self, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+        """Add rows under a name."""
+
+    def add_committed(
+        self,
+        name: str,
+        source: ScanSource,
+        columns: Mapping[str, str],
+        interests: Sequence[Interest],
+        where: str | None = None,
+        places: bool = False,
+    ) -> None:
+        """Add committed rows under a name; `columns` maps names in queries to stored columns.
+
+        Only rows of at least one of the interests are needed; without any, all are. `where` is a
+        caller's filter. With `places` the columns `fragment`, `place` and `row_id` follow.
+        """
+
+    def define(self, name: str, query: str) -> None:
+        """Add the result of a query under a name."""
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query whose answer is small."""
+
+    def table(self, query: str) -> pa.Table:
+        """Return the rows of a query whose answer fits in memory."""
+
+    def drop(self, name: str) -> None:
+        """Forget a relation."""
+
+
+class DuckWorkspace:
+    """Relations in a temporary DuckDB database."""
+
+    def __init__(self, memory_limit: str = MEMORY_LIMIT) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="omnigraph-")
+        self._database = duckdb.connect(
+            f"{self._folder.name}/workspace.duckdb",
+            config={
+                "memory_limit": memory_limit,
+                "temp_directory": f"{self._folder.name}/spill",
+                # The order of rows means nothing here, and keeping it costs memory.
+                "preserve_insertion_order": "false",
+            },
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._database.close()
+        self._folder.cleanup()
+
+    def add_rows(self, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+        """Add rows under a name."""
+        self._create(name, batches, schema, "")
+
+    def add_committed(
+        self,
+        name: str,
+        source: ScanSource,
+        columns: Mapping[str, str],
+        interests: Sequence[Interest],
+        where: str | None = None,
+        places: bool = False,
+    ) -> None:
+        """Add committed rows under a name, those of interest only."""
+        where = self._lookup(columns, interests) if where is None else where
+        schema, batches = _scan(source, tuple(columns.values()), where, places)
+        names = [*columns, *(PLACE_NAMES if places else ())]
+        named = pa.schema(
+            [field.with_name(name) for name, field in zip(names, schema, strict=True)]
+        )
+        renamed = (pa.RecordBatch.from_arrays(b.columns, schema=named) for b in batches)
+        conditions = " OR ".join(interest.condition("incoming") for interest in interests)
+        self._create(name, renamed, named, f"WHERE {conditions}" if conditions else "")
+
+    def define(self, name: str, query: str) -> None:
+        """Add the result of a query under a name."""
+        self.rows(f"CREATE TABLE {name} AS {query}")
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query whose answer is small."""
+        return self._database.execute(query).fetchall()
+
+    def table(self, query: str) -> pa.Table:
+        """Return the rows of a query whose answer fits in memory."""
+        table: pa.Table = self._database.sql(query).to_arrow_table()
+        return table
+
+    def stream(self, query: str) -> pa.RecordBatchReader:
+        """Return the rows of a query as batches."""
+        reader: pa.RecordBatchReader = self._database.sql(query).to_arrow_reader(_BATCH_ROWS)
+        return reader
+
+    def drop(self, name: str) -> None:
+        """Forget a relation."""
+        self.rows(f"DROP TABLE {name}")
+
+    def _create(
+        self, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str
+    ) -> None:
+        incoming = pa.RecordBatchReader.from_batches(schema, iter(batches))
+        self._database.register("incoming", incoming)
+        try:
+            self.rows(f"CREATE TABLE {name} AS SELECT * FROM incoming {where}")
+        finally:
+            self._database.unregister("incoming")
+
+    def _lookup(self, columns: Mapping[str, str], interests: Sequence[Interest]) -> str | None:
+        """Return a filter for Lance when all that matters is few values of text columns."""
+        conditions = []
+        for interest in interests:
+            column = columns[interest.columns[0]]
+            if len(interest.columns) > 1 or not interest.present or column not in _TEXT_COLUMNS:
+                return None
+            query = f"SELECT DISTINCT {interest.its_columns[0]} FROM {interest.relation}"
+            rows = self.rows(f"{query} LIMIT {_LOOKUP_VALUES + 1}")
+            values = [value for (value,) in rows if value is not None]
+            # A filter cannot hold a null character, which an id can.
+            if len(rows) > _LOOKUP_VALUES or any("\0" in value for value in values):
+                return None
+            conditions.append(in_texts(column, values))
+        return " OR ".join(conditions) if conditions else None
+
+
+def _scan(
+    source: ScanSource, columns: tuple[str, ...], where: str | None, places: bool
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    if places:
+        return scan_with_places(source, columns, where)
+    plan = plan_scan(source, ScanRequest(columns, where))
+    return plan.schema, read_all(plan)
+
+
+#: Columns that every dataset has as text; others may be of any type.
+_TEXT_COLUMNS = frozenset({"id", "src", "dst"})

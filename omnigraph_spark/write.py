@@ -1,0 +1,321 @@
+"""One transaction: changes of many types, staged unseen, checked together, landed at once.
+
+plan (pin a snapshot) -> stage (files nobody sees) -> inspect (rules across rows) -> land (see
+`landing`). When another commit landed meanwhile, additive writes look again on top of it, without
+staging their rows a second time; overwrites and deletions give up instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from omnigraph_spark.branches import create_branch
+from omnigraph_spark.clock import derived_ulid, new_ulid, now_us
+from omnigraph_spark.deletions import DeleteRequest, find_doomed
+from omnigraph_spark.errors import (
+    BranchNotFoundError,
+    ConflictError,
+    ExpectedVersionError,
+    HeadMovedError,
+    KeyConflictError,
+    MixedModesError,
+    RecoveryRequiredError,
+    SchemaApplyInProgressError,
+    UnsupportedError,
+)
+from omnigraph_spark.forks import ensure_fork
+from omnigraph_spark.formats.profile import Commit
+from omnigraph_spark.formats.v4.sidecar import list_sidecars, read_sidecar
+from omnigraph_spark.inspect import inspect, types_read
+from omnigraph_spark.landing import Landing, PlanAgain, Prepared, land
+from omnigraph_spark.manifest import ManifestState
+from omnigraph_spark.names import AnyRef, BranchRef
+from omnigraph_spark.pending import Pending, WriteMode
+from omnigraph_spark.preparing import discard_prepared, prepare
+from omnigraph_spark.publish import LineageIntent, find_repeat
+from omnigraph_spark.snapshot import GraphReader
+from omnigraph_spark.stage import StageLimits, StageResult, StageTask
+from omnigraph_spark.storage.locks import writer_lock
+from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.staging import discard
+from omnigraph_spark.violations import refuse
+from omnigraph_spark.workspace import DuckWorkspace, Workspace
+
+# Five times on top of somebody else's commit: a sixth means sustained contention, which the caller
+# ought to see.
+REBASES = 5
+
+
+class OnConflict(StrEnum):
+    """What to do when another commit landed since the write was planned."""
+
+    REBASE = "rebase"
+    FAIL = "fail"
+
+
+class Checks(StrEnum):
+    """Which rules are checked: all, or only those of single rows."""
+
+    ALL = "all"
+    ROWS = "rows"
+
+
+@dataclass(frozen=True)
+class WriteTerms:
+    """Under which terms a transaction may become visible."""
+
+    actor: str | None = None
+    #: None: rebase what only adds, fail what overwrites or deletes.
+    on_conflict: OnConflict | None = None
+    expected: Mapping[str, int] = field(default_factory=dict)
+    if_commit: str | None = None
+    #: A pair that names this piece of work: done once, it is not done again.
+    once: tuple[str, str] | None = None
+    checks: Checks = Checks.ALL
+    limits: StageLimits = field(default_factory=StageLimits)
+
+
+SpaceFactory = Callable[[], AbstractContextManager[Workspace]]
+
+
+class Write:
+    """A transaction on one branch, from its snapshot to its commit."""
+
+    def __init__(
+        self,
+        reader: GraphReader,
+        branch: str,
+        terms: WriteTerms,
+        create_from: AnyRef | None = None,
+    ) -> None:
+        self._reader = reader
+        self._terms = terms
+        self.branch = branch
+        self._branch_is_new = False
+        try:
+            self.base = reader.resolve(BranchRef(branch))
+        except BranchNotFoundError:
+            if create_from is None:
+                raise
+            self.base = reader.resolve(create_from)
+            self._branch_is_new = True
+        self._changes: dict[str, Pending] = {}
+        self._deletes: list[DeleteRequest] = []
+        #: Whether datasets may have moved.
+        self._effects = False
+
+    # -- collecting --------------------------------------------------------------------------------
+
+    def task(self, type_name: str, mode: WriteMode) -> StageTask:
+        """Return what stages rows of a type, in this process or in another."""
+        pending = self._pending(type_name, mode)
+        return StageTask(
+            pending.address(self.base.root),
+            self.base.settings,
+            pending.declared,
+            mode,
+            self._terms.limits,
+        )
+
+    def add(self, type_name: str, mode: WriteMode, results: Iterable[StageResult]) -> None:
+        """Take over what was staged; rows that break rules are refused, all violations at once."""
+        pending = self._pending(type_name, mode)
+        results = list(results)
+        files = tuple(file for result in results for file in result.files)
+        self._changes[pending.key] = replace(pending, files=(*pending.files, *files))
+        refuse(found for result in results for found in result.violations)
+
+    def delete(self, request: DeleteRequest) -> None:
+        """Remove rows of a type, and the edges that end at removed nodes."""
+        if self._changes:
+            raise MixedModesError(("delete", *sorted({c.mode for c in self._changes.values()})))
+        key = str(self.base.entry(request.key).type_key)
+        self._deletes.append(replace(request, key=key))
+
+    @property
+    def changes(self) -> Mapping[str, Pending]:
+        """The staged changes, by type key."""
+        return dict(self._changes)
+
+    def _pending(self, type_name: str, mode: WriteMode) -> Pending:
+        if self._deletes:
+            raise MixedModesError(("delete", mode))
+        entry = self.base.entry(type_name)
+        key = str(entry.type_key)
+        declared = self.base.schema.get(entry.type_key)
+        if declared is None:
+            raise UnsupportedError(
+                f"writing {key}, which the current schema does not declare",
+                "write a type of the schema",
+            )
+        known = self._changes.get(key, Pending(entry, declared, mode, self.branch))
+        if known.mode is not mode:
+            raise UnsupportedError(
+                f"{known.mode} and {mode} of {key} in one transaction", "use one mode per type"
+            )
+        return known
+
+    # -- ending ------------------------------------------------------------------------------------
+
+    def abort(self) -> None:
+        """Throw away what was staged; nothing was ever visible."""
+        self._discard_staged()
+        self._changes.clear()
+        self._deletes.clear()
+
+    def commit_or_abort(self, space_factory: SpaceFactory = DuckWorkspace) -> Commit | None:
+        """Commit; a failure before any dataset moved leaves nothing behind."""
+        try:
+            return self.commit(space_factory)
+        except BaseException:
+            # Once datasets may have moved, the staged files may belong to a version.
+            if not self._effects:
+                self.abort()
+            raise
+
+    def commit(self, space_factory: SpaceFactory = DuckWorkspace) -> Commit | None:
+        """Check everything and make it visible; None when there is nothing to do."""
+        commit_id = derived_ulid(*self._terms.once) if self._terms.once else new_ulid()
+        reason = ""
+        for attempt in range(REBASES + 1):
+            with ExitStack() as held:
+                lock = writer_lock(self.base.root, self.branch)
+                if attempt:
+                    held.enter_context(lock)
+                    self._rebase(reason)
+                space = held.enter_context(space_factory())
+                pending = self._inspected(space)
+                if not pending:
+                    return None
+                if not attempt:
+                    # The first inspection may take long, and holds nobody up.
+                    held.enter_context(lock)
+                try:
+                    return self._land(space, pending, commit_id)
+                except PlanAgain as moved:
+                    reason = str(moved)
+        raise ConflictError(f"{REBASES} attempts on branch {self.branch!r} each lost: {reason}")
+
+    def _inspected(self, space: Workspace) -> list[Pending]:
+        """Return the changes that have an effect, after every rule was checked."""
+        pending = [
+            change
+            for change in self._changes.values()
+            if change.files or change.mode is WriteMode.OVERWRITE
+        ]
+        if self._deletes:
+            pending = find_doomed(space, self._deletes, self.base, self.branch)
+        if self._terms.checks is Checks.ALL:
+            violations = inspect(space, pending, self.base)
+            if violations and all(found.rule == "exists" for found in violations):
+                raise KeyConflictError("; ".join(map(str, violations)))
+            refuse(violations)
+        # Always in the same order: writers that share types then meet at the first of them.
+        return sorted(pending, key=lambda change: change.key)
+
+    def _land(self, space: Workspace, pending: Sequence[Pending], commit_id: str) -> Commit:
+        manifest = self._reader.manifest
+        if manifest.schema_apply_in_progress():
+            raise SchemaApplyInProgressError("a schema change holds its lock, or died holding it")
+        self._refuse_unfinished()
+        if self._branch_is_new:
+            create_branch(manifest, self.branch, self.base)
+            self._branch_is_new = False
+        state = manifest.head(self.branch)
+        if (done := find_repeat(state, commit_id)) is not None:
+            self.abort()
+            return done
+        expected = self._expectations(state, pending)
+        prepared: list[Prepared] = []
+        try:
+            for change in pending:
+                ensure_fork(manifest, change)
+                prepared.append(prepare(manifest, change, space))
+            lineage = LineageIntent(commit_id, now_us(), self._terms.actor)
+            landing = Landing(self.branch, prepared, expected, lineage, self._strict_head(pending))
+            self._effects = True
+            commit = land(manifest, landing)
+        except PlanAgain:
+            self._effects = False
+            for item in prepared:
+                discard_prepared(manifest, item)
+            raise
+        self._discard_replaced(prepared)
+        summaries = {item.pending.key: item.summary for item in prepared}
+        return replace(commit, changes=summaries)
+
+    # -- terms -------------------------------------------------------------------------------------
+
+    def _expectations(self, state: ManifestState, pending: Sequence[Pending]) -> dict[str, int]:
+        """Return the version of every type read or written, if the branch still has them all."""
+        head = state.lineage.head
+        if self._terms.if_commit is not None and (head is None or head.id != self._terms.if_commit):
+            found = "no commit" if head is None else head.id
+            raise HeadMovedError(
+                f"branch {self.branch!r} is at {found}, not {self._terms.if_commit}"
+            )
+        for key, version in self._terms.expected.items():
+            entry = state.entries.get(key)
+            actual = entry.dataset_version if entry else 0
+            if actual != version:
+                detail = f"{key} was expected at version {version} and is at {actual}"
+                raise ExpectedVersionError(detail, key, version, actual)
+        expected = {
+            key: self.base.entries[key].dataset_version for key in types_read(pending, self.base)
+        }
+        for key, version in expected.items():
+            entry = state.entries.get(key)
+            if entry is None or entry.dataset_version != version:
+                raise PlanAgain(f"{key} is no longer at version {version}")
+        if self._strict_head(pending) not in (None, head.id if head else None):
+            raise PlanAgain(f"branch {self.branch!r} has a new commit")
+        return {**self._terms.expected, **expected}
+
+    def _strict_head(self, pending: Sequence[Pending]) -> str | None:
+        """Return the commit the branch must still be at; additive writes land on any."""
+        if self._terms.if_commit is not None:
+            return self._terms.if_commit
+        return self.base.commit.id if self._may_not_rebase(pending) else None
+
+    def _may_not_rebase(self, pending: Iterable[Pending]) -> bool:
+        if self._terms.on_conflict is not None:
+            return self._terms.on_conflict is OnConflict.FAIL
+        return any(change.mode in (WriteMode.OVERWRITE, WriteMode.DELETE) for change in pending)
+
+    def _rebase(self, reason: str) -> None:
+        """Plan on the newest commit, or give up when the terms say so."""
+        newest = self._reader.resolve(BranchRef(self.branch))
+        may_not = bool(self._deletes) or self._may_not_rebase(self._changes.values())
+        if may_not and self._terms.on_conflict is not OnConflict.REBASE:
+            raise ConflictError(f"{reason}; commit {newest.commit.id} landed first")
+        self.base = newest
+        self._changes = {key: change.on(newest.entry(key)) for key, change in self._changes.items()}
+
+    def _refuse_unfinished(self) -> None:
+        """Refuse to write while an unfinished write owns datasets of this branch."""
+        manifest = self._reader.manifest
+        store = objects_at(manifest.root, manifest.settings)
+        owners = []
+        for operation_id in list_sidecars(manifest.root, store):
+            sidecar = read_sidecar(manifest.root, store, operation_id)
+            if sidecar is not None and sidecar.branch == self.branch:
+                owners.append(operation_id)
+        if owners:
+            detail = f"branch {self.branch!r} has unfinished writes"
+            raise RecoveryRequiredError(tuple(owners), detail)
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _discard_staged(self) -> None:
+        for change in self._changes.values():
+            discard(change.address(self.base.root), change.files, self.base.settings)
+
+    def _discard_replaced(self, prepared: Iterable[Prepared]) -> None:
+        """Delete staged files that a merge wrote anew: no version names them."""
+        for item in prepared:
+            if item.rewritten:
+                address = item.pending.address(self.base.root)
+                discard(address, item.pending.files, self.base.settings)
