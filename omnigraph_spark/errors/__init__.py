@@ -39,6 +39,7 @@ from omnigraph_spark.errors.outcome import (
     SchemaApplyInProgressError,
 )
 from omnigraph_spark.errors.outside import SessionMissingError, StorageError, UnsupportedError
+from omnigraph_spark.errors.records import InvalidRecordsError
 from omnigraph_spark.errors.stored import (
     DamagedGraphError,
     FormatError,
@@ -87,6 +88,7 @@ __all__ = [
     "InvalidFilterError",
     "InvalidNameError",
     "InvalidOptionError",
+    "InvalidRecordsError",
     "KeyConflictError",
     "MissingOptionError",
     "MixedModesError",

@@ -1,0 +1,67 @@
+"""Where records come from: a file, a folder, a pattern, text, or lines that somebody else reads."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnigraph_spark.errors import InvalidOptionError, StorageError, UnsupportedError
+from omnigraph_spark.jsonl.records import Line
+
+#: A path or pattern, the text itself (it begins with a brace), or lines.
+Source = str | os.PathLike[str] | Iterable[Line]
+
+
+@dataclass(frozen=True)
+class Text:
+    """The lines of one text; `name` says which in messages, if there are several."""
+
+    lines: Iterable[Line]
+    name: str | None = None
+
+
+def texts_of(source: Source) -> Iterator[Text]:
+    """Yield the texts of a source one after the other; files are open only while they are read.
+
+    >>> [list(text.lines) for text in texts_of('{"type": "Person"}')]
+    [[b'{"type": "Person"}']]
+    """
+    if isinstance(source, str) and source.lstrip()[:1] in ("{", ""):
+        # Not `splitlines`: it also splits at characters that JSON allows inside of texts.
+        yield Text(io.BytesIO(source.encode("utf-8", "surrogatepass")))
+    elif isinstance(source, (str, os.PathLike)):
+        for path in _files(os.fspath(source)):
+            yield from _open(path)
+    else:
+        yield Text(source)
+
+
+def _open(path: Path) -> Iterator[Text]:
+    try:
+        with closing(gzip.open(path) if path.suffix == ".gz" else path.open("rb")) as file:
+            yield Text(file, path.name)
+    except OSError as error:
+        raise StorageError("permanent", str(path), error.strerror or str(error)) from error
+
+
+def _files(place: str) -> list[Path]:
+    """Return the files a path stands for, by name; those whose names begin with . or _ are not."""
+    if "://" in place:
+        raise UnsupportedError(
+            f"reading {place!r} without a SparkSession", "pass its lines, or a local path"
+        )
+    path = Path(place)
+    if path.is_file():
+        return [path]
+    found = path.iterdir() if path.is_dir() else map(Path, glob.glob(place, recursive=True))
+    files = sorted(file for file in found if file.is_file() and file.name[0] not in "._")
+    if not files:
+        expected = "a file, a folder of files or a pattern that matches some"
+        raise InvalidOptionError("source", place, expected)
+    return files
