@@ -8,15 +8,24 @@ branch. So whoever makes one reserves the folder first, and deleting works on an
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
+from uuid import uuid4
 
-from omnigraph_spark.errors import BranchExistsError, BranchInUseError, StorageError
+from omnigraph_spark.clock import now_us
+from omnigraph_spark.errors import (
+    BranchExistsError,
+    BranchInUseError,
+    StorageError,
+    UnsupportedError,
+)
 from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.translate import lance_errors
 from omnigraph_spark.storage.uri import join
+from omnigraph_spark.storage.versions import landed_version
 
 _SUFFIX = ".json"
 #: Folders of a dataset; a branch `dev/x` lies inside the folder of `dev`, but in none of these.
@@ -94,31 +103,77 @@ def create_branch(
     `BranchExistsError` when there is one of that name, `UnfinishedBranchError` when there is half
     of one; of several callers at once one succeeds.
     """
-    import lance
-
-    store = objects_at(dataset.root, settings)
     own = DatasetAddress(dataset.root, dataset.path, name)
+    if "?" in dataset.base:
+        # Lance takes the rest for the query of a URL and makes the branch somewhere else.
+        raise UnsupportedError("a branch below a folder named with '?'", "rename the folder")
+    store = objects_at(dataset.root, settings)
     reservation = join(own.uri, _RESERVATION)
     _refuse_taken(dataset, own, settings)
     if not store.put_new(reservation, b""):
         raise UnfinishedBranchError(own.uri)
-    try:
+    with ExitStack() as undo:
+        undo.callback(store.delete, reservation)
         # Whoever held the reservation until now may have finished.
         _refuse_taken(dataset, own, settings)
-    except (BranchExistsError, UnfinishedBranchError):
-        store.delete(reservation)
-        raise
+        undo.callback(_delete_unless_ref, dataset, own, settings)
+        _clone(dataset, own, from_branch, from_version, settings)
+        undo.pop_all()
+    store.delete(reservation)
+
+
+def _clone(
+    dataset: DatasetAddress,
+    own: DatasetAddress,
+    from_branch: str | None,
+    from_version: int,
+    settings: StorageSettings,
+) -> None:
+    import lance
+
     try:
         with lance_errors(own.uri):
             trunk = lance.dataset(dataset.base, storage_options=settings.for_lance())
-            trunk.create_branch(name, (from_branch, from_version))
+            trunk.create_branch(own.branch, (from_branch, from_version))
     except StorageError as error:
-        if read_branch(dataset, name, settings) is not None:
-            store.delete(reservation)
-            raise BranchExistsError(name) from error
+        head = probe_version(own, settings)
+        if head is None or head.number != from_version:
+            raise
+        # The folder is complete and only the ref is missing. It always is on a local disk whose
+        # path has letters that URLs escape: Lance spells the folder of refs wrongly there.
+        if not _write_ref(dataset, own, from_branch, from_version, settings):
+            raise BranchExistsError(own.branch or "") from error
+
+
+def _write_ref(
+    dataset: DatasetAddress,
+    own: DatasetAddress,
+    from_branch: str | None,
+    from_version: int,
+    settings: StorageSettings,
+) -> bool:
+    """Write the ref of a branch as Lance does, unless there is one."""
+    store = objects_at(dataset.root, settings)
+    parent = DatasetAddress(dataset.root, dataset.path, from_branch)
+    ancestors: list[object] = []
+    if from_branch is not None and (content := store.read(_ref(dataset, from_branch))):
+        ancestors = json.loads(content)["identifier"]["version_mapping"]
+    ref = {
+        "parentBranch": from_branch,
+        "identifier": {"version_mapping": [*ancestors, [from_version, uuid4().hex]]},
+        "parentVersion": from_version,
+        "createAt": now_us() // 1_000_000,
+        "manifestSize": landed_version(parent, from_version, settings).manifest_size,
+        "metadata": {},
+    }
+    return store.put_new(_ref(dataset, own.branch or ""), json.dumps(ref, indent=2).encode())
+
+
+def _delete_unless_ref(
+    dataset: DatasetAddress, own: DatasetAddress, settings: StorageSettings
+) -> None:
+    if read_branch(dataset, own.branch or "", settings) is None:
         _delete_tree(own, settings)
-        raise
-    store.delete(reservation)
 
 
 def delete_branch(dataset: DatasetAddress, name: str, settings: StorageSettings) -> None:

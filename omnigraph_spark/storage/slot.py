@@ -22,7 +22,7 @@ from omnigraph_spark.errors import StorageError
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.objects import IN_DOUBT, Stat, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
-from omnigraph_spark.storage.uri import is_s3, join, split_s3
+from omnigraph_spark.storage.uri import join
 from omnigraph_spark.storage.versions import version_file
 
 
@@ -39,6 +39,7 @@ class Slot(LanceNamespace):
         self._base = base
         self._uuid = uuid
         self._store = objects_at(address.root, settings)
+        self._folder = ""
         #: The version's file, once it is ours.
         self.taken: Stat | None = None
         #: Why nobody knows whether the version is ours.
@@ -48,17 +49,12 @@ class Slot(LanceNamespace):
         """Name this commit: Lance shares resources among namespaces of one name."""
         return f"omnigraph-slot {self._address.uri}@{self._base + 1} {self._uuid}"
 
-    def describe_table_version(self, request: Any) -> DescribeTableVersionResponse:
-        """Tell Lance where a version lies; it asks after a refusal, to learn who was first."""
-        number = _fields(request).get("version") or self._base
-        if self._store.stat(version_file(self._address, number)) is None:
-            raise TableVersionNotFoundError(str(number))
-        return DescribeTableVersionResponse(version=self._version(number))
-
     def create_table_version(self, request: Any) -> CreateTableVersionResponse:
         """Put the manifest Lance wrote in place, if it is for the one version and that is free."""
         wanted = _fields(request)
-        staged = self._as_address(wanted["manifest_path"])
+        # Lance spells the folder in its own way, with escapes; the names in it are plain.
+        self._folder, _, name = wanted["manifest_path"].rpartition("/")
+        staged = join(self._address.uri, "_versions", name)
         try:
             if wanted["version"] != self._base + 1:
                 # Lance saw newer versions and rebased the commit over them.
@@ -67,6 +63,13 @@ class Slot(LanceNamespace):
         finally:
             self._store.delete(staged)
         return CreateTableVersionResponse(version=self._version(self._base + 1))
+
+    def describe_table_version(self, request: Any) -> DescribeTableVersionResponse:
+        """Tell Lance where a version lies; it asks after a refusal, to learn who was first."""
+        number = int(_fields(request)["version"])
+        if self._store.stat(version_file(self._address, number)) is None:
+            raise TableVersionNotFoundError(str(number))
+        return DescribeTableVersionResponse(version=self._version(number))
 
     def _take(self, staged: str) -> None:
         try:
@@ -79,14 +82,8 @@ class Slot(LanceNamespace):
             raise ConcurrentModificationError(f"version {self._base + 1} exists")
 
     def _version(self, number: int) -> TableVersion:
-        file = version_file(self._address, number)
-        path = split_s3(file)[1] if is_s3(file) else file.lstrip("/")
-        return TableVersion(version=number, manifest_path=path)
-
-    def _as_address(self, path: str) -> str:
-        """Return the address of a path in Lance's object store."""
-        root = self._address.root
-        return join(f"s3://{split_s3(root)[0]}" if is_s3(root) else "", path.lstrip("/"))
+        name = version_file(self._address, number).rpartition("/")[2]
+        return TableVersion(version=number, manifest_path=f"{self._folder}/{name}")
 
 
 def _fields(request: Any) -> Mapping[str, Any]:
