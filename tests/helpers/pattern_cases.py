@@ -1,0 +1,161 @@
+"""Patterns of `@check` and what the released engine says of texts: recorded, and asked again.
+
+`tests/interop` puts the same questions to the engine itself.
+"""
+
+# Letters that look like others are the point here.
+# ruff: noqa: RUF001
+from __future__ import annotations
+
+#: pattern -> (texts it matches, texts it does not match)
+MATCHES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    # Digits, words and spaces are Unicode's.
+    r"^\d+$": (("12", "١٢"), ("1a", "", "½", "²")),
+    r"^\w+$": (
+        ("café", "a_b", "a\u200db", "Ⅷ", "ⓐ", "a‿b", "क्षि"),
+        ("a-b", "½", "²", "", "a b"),
+    ),
+    r"^\s$": ((" ", "\u00a0", "\x0b", "\x85", "\u3000"), ("\x1c", "\u200b", "a")),
+    r"\D": (("a", "1a"), ("١", "", "12")),
+    r"[^\W]": (("é",), ("-",)),
+    r"^[^\W_]+$": (("aé1",), ("a_b",)),
+    r"[\w-]": (("-",), ("+",)),
+    r"\S": (("a",), (" \u3000",)),
+    # Word boundaries, too.
+    r"\bfoo\b": (("foo", "a foo b", "foo é", "é foo"), ("éfoo", "fooé", "foo_", "xfoo")),
+    r"\B": (("",), ("a",)),
+    r"é\b.*\d": (("é 1", "é-١"), ("é1", "é٣", "e 1")),
+    # Places.
+    r"a$": (("a", "ba"), ("a\n", "ab")),
+    r"(?m)^b$": (("a\nb\nc", "b"), ("ab",)),
+    r"\Ab\z": (("b",), ("b\n", "ab")),
+    r"^*a": (("a", "ba"), ("b",)),
+    # Any character but a line feed.
+    r"a.b": (("a\rb", "a\u2028b", "aéb", "a😀b"), ("a\nb", "ab")),
+    r"(?s)a.b": (("a\nb",), ("ab",)),
+    r"^.$": (("é", "😀"), ("", "ab")),
+    # Case.
+    r"(?i)straße": (("STRAẞE", "straße"), ("STRASSE",)),
+    r"(?i)k": (("\u212a", "K"), ("c",)),
+    r"^(?i:a)b$": (("Ab", "ab"), ("AB",)),
+    r"^a(?i)b|c$": (("aB", "C"), ("AB",)),
+    r"(?i)[^k]": (("a",), ("k", "K", "\u212a")),
+    r"(?i-s:a)": (("A",), ("b",)),
+    r"(?i)é(?-i)x": (("Éx",), ("ÉX",)),
+    # Classes.
+    r"[[:alpha:]]": (("a",), ("é", "1")),
+    r"[[:^alpha:]]": (("é", "1"), ("a",)),
+    r"^[[:word:]-]+$": (("a-1_",), ("é",)),
+    r"[a-z&&[^aeiou]]": (("b",), ("a", "B")),
+    r"^[\w--\d]+$": (("aé",), ("1", "a1")),
+    r"[a[bc]]": (("b", "a"), ("x", "[", "]")),
+    r"[a~~b]": (("a", "b"), ("c",)),
+    r"[ab~~bc]": (("a", "c"), ("b",)),
+    r"[&&a]": ((), ("a", "&")),
+    r"[]a]": (("]", "a"), ("b",)),
+    r"[^]a]": (("b",), ("]", "a")),
+    r"[a-]": (("-", "a"), ("b",)),
+    r"[-a]": (("-", "a"), ("b",)),
+    r"[a\-z]": (("-", "a", "z"), ("b",)),
+    r"[+--]": (("+",), (",", ".", "-")),
+    r"[.-/]": ((".", "/"), ("-", "0")),
+    r"[\]\\^]": (("]", "\\", "^"), ("a",)),
+    r"[é-ü]": (("ê",), ("e", "ý")),
+    r"\p{Greek}": (("α",), ("a",)),
+    r"^\p{Lu}": (("É",), ("é", "1")),
+    r"\pL": (("é",), ("1",)),
+    r"\PL": (("1",), ("é",)),
+    r"[\p{L}--a]": (("b",), ("a", "1")),
+    r"\p{Any}": (("a", "\n"), ("",)),
+    r"^\p{Han}+$": (("漢字",), ("kanji", "漢字x")),
+    # Escapes.
+    r"\u00e9": (("é",), ("e",)),
+    r"\u{e9}\x{e9}\U000000e9\xe9": (("éééé",), ("ééé",)),
+    r"\-\_\ \/\"": (('-_ /"',), ("",)),
+    r"\a\f\t\n\r\v": (("\a\f\t\n\r\v",), ("a",)),
+    r"\.\*\[\]\(\)\{\}\|\$\^\+\?": ((".*[](){}|$^+?",), ("a",)),
+    # Counts, doubled too; greed does not matter.
+    r"^a**$": (("", "aaa"), ("b",)),
+    r"^a++$": (("a", "aa"), ("", "b")),
+    r"^a???$": (("", "a"), ("aa",)),
+    r"^a{1}{2}$": (("aa",), ("a", "aaa")),
+    r"^a{ 2 }$": (("aa",), ("a",)),
+    r"^a{2, 3}$": (("aa", "aaa"), ("a", "aaaa")),
+    r"^a{2,}$": (("aa", "aaaa"), ("a",)),
+    r"^(ab){2}$": (("abab",), ("abb", "ab")),
+    r"(?U)^a+?$": (("aa",), ("",)),
+    # Groups and alternatives.
+    r"^(?P<n>a)(?<m>b)$": (("ab",), ("a",)),
+    r"^(?:a|bc)d$": (("ad", "bcd"), ("abcd", "bd")),
+    r"a||b": (("c", ""), ()),
+    r"^(a|)$": (("", "a"), ("b",)),
+    r"": (("", "a"), ()),
+    r"()": (("",), ()),
+    r"]": (("]",), ("[",)),
+    r"}": (("}",), ("{",)),
+    r"#": (("#",), ("",)),
+    r"(?u)a": (("a",), ("b",)),
+    # As people write them.
+    r"^[A-Z]{2}[0-9]{2}[A-Z0-9]{1,30}$": (("GB33BUKB20201555555555",), ("gb33", "GB3", "GB33é")),
+    r"^[\w.+-]+@[\w-]+\.[\w.-]+$": (("a.b+c@exämple.org",), ("a@b", "a b@c.d")),
+    r"^https?://": (("http://x", "https://"), ("ftp://x", " http://x")),
+    r"^\d{4}-\d{2}-\d{2}$": (("2024-01-02", "٢٠٢٤-٠١-٠٢"), ("2024-1-2", "2024-01-02 ")),
+}
+
+#: Patterns the engine refuses: no row of such a type can be loaded, by it or by us.
+INVALID = (
+    r"a{,3}",
+    r"a{",
+    r"{",
+    r"a{,}",
+    r"a{3,2}",
+    r"*a",
+    r"a|*",
+    r"(?:",
+    r"(a",
+    r")",
+    r"[a",
+    r"[]",
+    r"[z-a]",
+    r"[a-\d]",
+    r"[\d-z]",
+    r"[\b]",
+    r"[[:nothing:]]",
+    r"\Z",
+    r"\Qa.b\E",
+    r"\C",
+    r"\h",
+    r"\N",
+    r"\e",
+    r"\X",
+    r"\é",
+    r"\123",
+    r"\07",
+    r"(a)\1",
+    r"(?=a)",
+    r"(?<!a)b",
+    r"(?#c)a",
+    r"(?k)a",
+    r"\p{^L}",
+    r"\p{L&}",
+    r"\p{Nothing}",
+    r"\x{110000}",
+    r"\xg",
+    "a\\",
+)
+
+#: Patterns the engine takes and we refuse when a write is planned, saying so.
+NOT_CHECKABLE = (
+    r"(?x) a b ",
+    r"(?R)a$",
+    r"(?-u:\w)",
+    r"\<foo",
+    r"foo\>",
+    r"\b{start}a",
+    r"\p{Letter}",
+    r"\p{Alphabetic}",
+    r"\p{scx=Greek}",
+    r"\p{ASCII}",
+    r"x{1001}",
+    r"(?i)[a-z&&[^k]]",
+)
