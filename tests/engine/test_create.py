@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Callable
@@ -12,7 +13,6 @@ import lance
 import pytest
 
 import omnigraph_spark as og
-from omnigraph_spark import create
 from omnigraph_spark.create import create_graph
 from omnigraph_spark.errors import (
     GraphExistsError,
@@ -35,6 +35,8 @@ from tests.helpers.racers import Racers
 from tests.helpers.s3 import S3Server
 
 SETTINGS = StorageSettings()
+#: The module: the package has a function of the same name.
+create = importlib.import_module("omnigraph_spark.create")
 RICH = (golden.GOLDEN / "rich" / "input" / "schema.pg").read_text(encoding="utf-8")
 SCHEMA_FILES = ("_schema.pg", "_schema.ir.json", "__schema_state.json")
 
