@@ -6,15 +6,22 @@ taken over when it still stands exactly where this write would fork, and made an
 
 from __future__ import annotations
 
-from omnigraph_spark.errors import RecoveryRequiredError
+from omnigraph_spark.errors import BranchExistsError, RecoveryRequiredError
 from omnigraph_spark.formats.v4.sidecar import list_sidecars, read_sidecar
 from omnigraph_spark.landing import PlanAgain
 from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.pending import Pending
-from omnigraph_spark.storage.branches import create_branch, delete_branch, read_branch
+from omnigraph_spark.storage.branches import (
+    UnfinishedBranchError,
+    create_branch,
+    delete_branch,
+    read_branch,
+)
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.fence import head_version
 from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.uri import is_s3
 
 
 def ensure_fork(manifest: Manifest, pending: Pending) -> None:
@@ -34,10 +41,23 @@ def ensure_fork(manifest: Manifest, pending: Pending) -> None:
         if untouched and (existing.parent, existing.parent_version) == source:
             return
         _refuse_if_owned(manifest, pending)
-        delete_branch(trunk, pending.dataset_branch, settings)
+        delete_branch(trunk, pending.dataset_branch, settings, keep_data=True)
+    try:
+        _fork(trunk, pending, settings)
+    except BranchExistsError as taken:
+        raise PlanAgain(f"{pending.key} is being forked by another writer") from taken
+    except UnfinishedBranchError as half:
+        if is_s3(manifest.root):
+            raise PlanAgain(f"{pending.key} is being forked by another writer") from half
+        # Here the branch's lock is held, so whoever began to make this fork is gone.
+        delete_branch(trunk, pending.dataset_branch, settings, keep_data=True)
+        _fork(trunk, pending, settings)
+
+
+def _fork(trunk: DatasetAddress, pending: Pending, settings: StorageSettings) -> None:
     create_branch(
         trunk,
-        pending.dataset_branch,
+        pending.dataset_branch or "",
         pending.entry.dataset_branch,
         pending.entry.dataset_version,
         settings,

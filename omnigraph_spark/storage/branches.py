@@ -176,17 +176,20 @@ def _delete_unless_ref(
         _delete_tree(own, settings)
 
 
-def delete_branch(dataset: DatasetAddress, name: str, settings: StorageSettings) -> None:
+def delete_branch(
+    dataset: DatasetAddress, name: str, settings: StorageSettings, *, keep_data: bool = False
+) -> None:
     """Delete a branch, or what there is of one; a missing branch is fine.
 
-    `BranchInUseError` while other branches or tags refer to it.
+    `BranchInUseError` while other branches or tags refer to it. `keep_data` leaves data files: some
+    may be staged for the branch that takes its place.
     """
     store = objects_at(dataset.root, settings)
     if users := _users(dataset, name, settings):
         raise BranchInUseError(name, f"{', '.join(users)} began on it")
     # The ref first: without it the branch is gone, whatever becomes of the files.
     store.delete(_ref(dataset, name))
-    _delete_tree(DatasetAddress(dataset.root, dataset.path, name), settings)
+    _delete_tree(DatasetAddress(dataset.root, dataset.path, name), settings, keep_data=keep_data)
 
 
 def _refuse_taken(dataset: DatasetAddress, own: DatasetAddress, settings: StorageSettings) -> None:
@@ -212,12 +215,16 @@ def _users(dataset: DatasetAddress, name: str, settings: StorageSettings) -> lis
     return users
 
 
-def _delete_tree(own: DatasetAddress, settings: StorageSettings) -> None:
+def _delete_tree(
+    own: DatasetAddress, settings: StorageSettings, *, keep_data: bool = False
+) -> None:
     store = objects_at(own.root, settings)
     # A branch may be named `dev/data`: it then lies where `dev` keeps its files.
     others = list_branches(DatasetAddress(own.root, own.path), settings)
     kept = [join(own.base, "tree", other) for other in others if other != own.branch]
     for part in _PARTS:
+        if keep_data and part == "data":
+            continue
         store.delete_below(join(own.uri, part), kept)
     store.delete(join(own.uri, _RESERVATION))
 
