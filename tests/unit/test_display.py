@@ -62,8 +62,7 @@ def test_a_table_has_a_title_a_header_and_a_row_per_row() -> None:
     assert cells.tags.count("tr") == 3
 
 
-# No carriage return: HTML reads it as a line feed.
-TEXT = st.text(st.characters(exclude_characters="\r\0", exclude_categories=["Cs"]), max_size=20)
+TEXT = st.text(st.sampled_from("<>&\"'/!-=#; abté\n"), max_size=20)
 
 
 @given(TEXT, TEXT, TEXT)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -297,6 +299,17 @@ def test_a_timestamp_without_a_zone_is_utc_and_with_one_is_that_instant(
     assert Ref.timestamp(text) == TimestampRef(seconds * SECOND, "main")
 
 
+@pytest.fixture
+def far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose own zone is 14 hours ahead."""
+    monkeypatch.setenv("TZ", "XXX-14")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_from_utc")
 def test_a_datetime_without_a_zone_is_utc_whatever_the_machine_s_zone() -> None:
     noon = dt.datetime(2026, 11, 1, 12)
     india = dt.timezone(dt.timedelta(hours=5, minutes=30))
