@@ -155,9 +155,9 @@ def delete_branch(manifest: Manifest, name: str) -> tuple[str, ...]:
     manifest.refuse_during_schema_apply(f"deleting branch {name!r}")
     _refuse_users(manifest, name)
     _refuse_unfinished(manifest, name)
-    locations = dict(manifest.head().rows.locations)
+    locations = dict(manifest.head().locations)
     if exists:
-        locations |= manifest.head(name).rows.locations
+        locations |= manifest.head(name).locations
     stored.delete_branch(trunk, name, settings)
     left = (key for key, path in locations.items() if not _delete_fork(manifest, path, name))
     return tuple(sorted(left))

@@ -73,8 +73,19 @@ class ManifestState:
     profile: FormatProfile
     #: The branch's newest version when this was read: its identity, whatever the name.
     newest: VersionTag
-    #: What was folded: a writer checks its changes against every row, not only the newest.
-    rows: ManifestRows
+    #: Where the dataset of every type lies that ever was, by type key.
+    locations: Mapping[str, str]
+    #: At which dataset version a type was ended, by type key.
+    ended: Mapping[str, int]
+
+    def visible_version(self, type_key: str) -> int:
+        """Return the dataset version that expectations of writers are compared with.
+
+        For a type that was ended it is the version of its end, for an unknown one it is 0.
+        """
+        if type_key in self.entries:
+            return self.entries[type_key].dataset_version
+        return self.ended.get(type_key, 0)
 
 
 def fold(rows: ManifestRows, profile: FormatProfile) -> dict[str, Entry]:
@@ -226,4 +237,7 @@ def _read_state(manifest: Manifest, branch: str, version: int, newest: VersionTa
     # A pin without a tag is told apart by the manifest that holds it.
     tagged = {key: replace(entry, tag=entry.tag or newest.e_tag) for key, entry in entries.items()}
     lineage = Lineage(rows.commits, profile, manifest.root)
-    return ManifestState(branch, version, tagged, lineage, profile, newest, rows)
+    ended: dict[str, int] = {}
+    for type_key, end in rows.tombstones:
+        ended[type_key] = max(end, ended.get(type_key, 0))
+    return ManifestState(branch, version, tagged, lineage, profile, newest, rows.locations, ended)

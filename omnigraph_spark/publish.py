@@ -23,9 +23,7 @@ from omnigraph_spark.errors import (
 )
 from omnigraph_spark.formats.profile import (
     Commit,
-    FormatProfile,
     LocationRow,
-    ManifestRows,
     NewRow,
     PinRow,
     TombstoneRow,
@@ -115,7 +113,7 @@ def publish(
         _check_head(state, if_head)
         _check_expectations(manifest, state, expect)
         commit = _next_commit(manifest.root, state, lineage)
-        table = state.profile.encode_rows(plan_rows(state.rows, changes, state.profile), commit)
+        table = state.profile.encode_rows(plan_rows(state, changes), commit)
         try:
             done = merge_rows(manifest.address(branch), state.version, table, manifest.settings)
         except StorageError as error:
@@ -132,24 +130,12 @@ def find_repeat(state: ManifestState, commit_id: str) -> Commit | None:
     return state.lineage.find_repeat(commit_id)
 
 
-def visible_version(rows: ManifestRows, type_key: str) -> int:
-    """Return the version of a type that expectations are compared with, 0 for an unknown type.
-
-    That is the greatest pinned version, or the tombstone's when the type was ended.
-    """
-    pins = (pin.dataset_version for pin in rows.pins if pin.type_key == type_key)
-    ends = (version for key, version in rows.tombstones if key == type_key)
-    return max(max(pins, default=0), max(ends, default=0))
-
-
-def plan_rows(
-    rows: ManifestRows, changes: Sequence[Change], profile: FormatProfile
-) -> list[NewRow]:
-    """Turn changes into rows, registrations first; refuse what contradicts the rows there are.
+def plan_rows(state: ManifestState, changes: Sequence[Change]) -> list[NewRow]:
+    """Turn changes into rows, registrations first; refuse what contradicts the state.
 
     Stricter than the format, which takes a pin below the visible version and never shows it.
     """
-    registered = dict(rows.locations)
+    registered = dict(state.locations)
     planned: list[NewRow] = []
     for change in changes:
         if isinstance(change, RegisterType):
@@ -157,45 +143,44 @@ def plan_rows(
             if known != change.path:
                 raise ConflictError(f"{change.type_key} is registered at {known!r} already")
             planned.append(LocationRow(change.type_key, change.path))
-    seen: set[tuple[str, int]] = set()
+    named: set[str] = set()
     for change in changes:
         if isinstance(change, RegisterType):
             continue
         if change.type_key not in registered:
             raise TypeNotFoundError(change.type_key, tuple(registered))
-        row = _versioned_row(rows, change, profile)
-        if row[:2] in seen:
-            raise ValueError(f"one publish names version {row[1]} of {change.type_key} twice")
-        seen.add((row[0], row[1]))
-        planned.append(row)
+        if change.type_key in named:
+            raise ValueError(f"one publish changes {change.type_key} twice")
+        named.add(change.type_key)
+        planned.append(
+            _pin(state, change) if isinstance(change, PublishVersion) else _tombstone(state, change)
+        )
     return planned
 
 
-def _versioned_row(
-    rows: ManifestRows, change: PublishVersion | TombstoneType, profile: FormatProfile
-) -> PinRow | TombstoneRow:
-    current = visible_version(rows, change.type_key)
-    if isinstance(change, TombstoneType):
-        if change.version < current or (change.type_key, change.version) in rows.tombstones:
-            detail = f"{change.type_key} cannot end at version {change.version}, it is at {current}"
-            raise ConflictError(detail)
-        return TombstoneRow(change.type_key, change.version)
-    landed = change.landed
-    detail = profile.pin_detail(landed.manifest_path, landed.manifest_size, landed.e_tag)
-    row = PinRow(change.type_key, landed.number, change.dataset_branch, change.rows, detail)
-    if landed.number < current or (landed.number == current and not _handed_over(rows, row)):
-        raise ConflictError(f"{row.type_key} is at version {current} already, not {landed.number}")
-    return row
-
-
-def _handed_over(rows: ManifestRows, new: PinRow) -> bool:
-    """Tell whether a pin only moves an existing one to another dataset branch, in its place."""
-    if new[:2] in rows.tombstones:
-        return False
-    return any(
-        old[:2] == new[:2] and old.rows == new.rows and old.dataset_branch != new.dataset_branch
-        for old in rows.pins
+def _pin(state: ManifestState, change: PublishVersion) -> PinRow:
+    key, landed = change.type_key, change.landed
+    current = state.visible_version(key)
+    entry = state.entries.get(key)
+    # A pin that only moves to another dataset branch takes the place of the old one.
+    moved = entry is not None and (
+        landed.number == current
+        and change.rows == entry.rows
+        and change.dataset_branch != entry.dataset_branch
     )
+    if landed.number <= current and not moved:
+        raise ConflictError(f"{key} is at version {current} already, so not at {landed.number}")
+    detail = state.profile.pin_detail(landed.manifest_path, landed.manifest_size, landed.e_tag)
+    return PinRow(key, landed.number, change.dataset_branch, change.rows, detail)
+
+
+def _tombstone(state: ManifestState, change: TombstoneType) -> TombstoneRow:
+    current = state.visible_version(change.type_key)
+    ended = change.type_key in state.ended and change.type_key not in state.entries
+    if change.version < current or (ended and change.version == current):
+        detail = f"{change.type_key} cannot end at version {change.version}: it is at {current}"
+        raise ConflictError(detail)
+    return TombstoneRow(change.type_key, change.version)
 
 
 def _next_commit(root: str, state: ManifestState, lineage: LineageIntent) -> Commit:
@@ -225,7 +210,7 @@ def _check_expectations(
     manifest: Manifest, state: ManifestState, expect: Mapping[str, int]
 ) -> None:
     for type_key, expected in sorted(expect.items()):
-        actual = visible_version(state.rows, type_key)
+        actual = state.visible_version(type_key)
         if actual == expected:
             continue
         winner = _publisher(manifest, state, type_key, actual)
