@@ -265,7 +265,7 @@ def test_a_graph_made_through_a_relative_root_is_read_from_anywhere(
     assert read_states(absolute) == STATES
 
 
-@pytest.mark.parametrize("case", ["branches", "conflicts", "optimized"])
+@pytest.mark.parametrize("case", ["branches", "optimized"])
 def test_what_the_engine_wrote_elsewhere_reads_in_each_of_two_copies(
     tmp_path: Path, case: str
 ) -> None:

@@ -357,7 +357,7 @@ def test_several_fragments_become_several_tasks(crowd: og.Graph) -> None:
 
 
 @settings(
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

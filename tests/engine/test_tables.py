@@ -21,10 +21,11 @@ from tests.helpers.golden import Expected
 Opened = Callable[..., og.Graph]
 Rows = list[dict[str, Any]]
 
+#: The many branches of `conflicts` differ in rows, not in what the tables show of them.
 READABLE = [
     (case, branch)
     for case in golden.intact_cases()
-    for branch in Expected(case).branches()
+    for branch in Expected(case).branches()[: 3 if case == "conflicts" else None]
     if (case, branch) != (golden.RECLAIMED, "keep")
 ]
 
