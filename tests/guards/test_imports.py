@@ -56,7 +56,7 @@ def test_the_library_loads_neither_spark_nor_lance_nor_boto3_before_they_are_nee
 ) -> None:
     loaded = loaded_by(module)
     assert "omnigraph_spark.graph" in loaded
-    assert not heavy(loaded, ["pyspark", "py4j", "lance", "boto3", "botocore", "duckdb"])
+    assert not heavy(loaded, ["pyspark", "py4j", "lance", "boto3", "botocore"])
 
 
 def test_every_module_but_those_of_the_session_is_imported_without_spark() -> None:
