@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -599,3 +600,20 @@ def test_the_engine_reads_branches_of_a_moved_graph_once_they_are_written(tmp_pa
     publish(manifest_of(root), "idle", [], {}, intent())
     shown = engine_json("snapshot", root, "--branch", "idle")
     assert shown["tables"] == golden.Expected("branches").snapshot("idle")["tables"]
+
+
+@pytest.mark.engine
+def test_the_engine_and_we_publish_at_once(social: GraphBuilder) -> None:
+    """Both take their turn on the head of the branch; whoever loses every time says so."""
+    root, manifest = social.root, manifest_of(social.root)
+    data = root.parent / "more.jsonl"
+    data.write_text('{"type":"Person","data":{"name":"Frank","age":9}}\n')
+    ours: list[Commit] = []
+    with ThreadPoolExecutor(1) as pool:
+        load = pool.submit(run_engine, "load", root, "--data", data, "--mode", "append")
+        while not load.done() and len(ours) < 40:
+            ours.append(publish(manifest, "main", [], {}, intent()))
+    commits = assert_one_line(root, [commit.id for commit in ours])
+    landed = "Frank" in ages(og.open(str(root)))
+    assert landed == (load.result().returncode == 0), load.result().stderr
+    assert len(commits) == 3 + len(ours) + landed
