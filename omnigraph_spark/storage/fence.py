@@ -22,7 +22,7 @@ from omnigraph_spark.storage.changes import (
     operation_of,
 )
 from omnigraph_spark.storage.datasets import DatasetAddress, open_handle, probe_version
-from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.objects import IN_DOUBT, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.translate import lance_errors
 from omnigraph_spark.storage.uri import join
@@ -125,13 +125,14 @@ def commit_fenced(
         failure = error
     if slot.taken is not None:
         return describe_version(address, base_version + 1, slot.taken)
-    if slot.doubt is not None or failure is None:
+    if failure is None or (slot.failure is not None and slot.failure.kind == IN_DOUBT):
         return _look(address, base_version + 1, uuid, settings)
     # Nothing landed. Lance keeps the transaction in a file of its own, which would stay for good.
-    file = f"{base_version}-{uuid}.txn"
-    objects_at(address.root, settings).delete(join(address.uri, "_transactions", file))
+    store = objects_at(address.root, settings)
+    for read_version in {base_version, *(tried - 1 for tried in slot.tried)}:
+        store.delete(join(address.uri, "_transactions", f"{read_version}-{uuid}.txn"))
     _refuse_unless_head(address, base_version, settings)
-    raise failure
+    raise slot.failure or failure
 
 
 def _refuse_unless_head(address: DatasetAddress, version: int, settings: StorageSettings) -> None:

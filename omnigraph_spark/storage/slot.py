@@ -20,7 +20,7 @@ from lance_namespace.errors import ConcurrentModificationError, TableVersionNotF
 
 from omnigraph_spark.errors import StorageError
 from omnigraph_spark.storage.datasets import DatasetAddress
-from omnigraph_spark.storage.objects import IN_DOUBT, Stat, objects_at
+from omnigraph_spark.storage.objects import Stat, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import join
 from omnigraph_spark.storage.versions import version_file
@@ -42,8 +42,10 @@ class Slot(LanceNamespace):
         self._folder = ""
         #: The version's file, once it is ours.
         self.taken: Stat | None = None
-        #: Why nobody knows whether the version is ours.
-        self.doubt: StorageError | None = None
+        #: Why the version could not be taken, or not be known to be.
+        self.failure: StorageError | None = None
+        #: The versions Lance wanted to make of the commit.
+        self.tried: list[int] = []
 
     def namespace_id(self) -> str:
         """Name this commit: Lance shares resources among namespaces of one name."""
@@ -55,6 +57,7 @@ class Slot(LanceNamespace):
         # Lance spells the folder in its own way, with escapes; the names in it are plain.
         self._folder, _, name = wanted["manifest_path"].rpartition("/")
         staged = join(self._address.uri, "_versions", name)
+        self.tried.append(wanted["version"])
         try:
             if wanted["version"] != self._base + 1:
                 # Lance saw newer versions and rebased the commit over them.
@@ -65,24 +68,27 @@ class Slot(LanceNamespace):
         return CreateTableVersionResponse(version=self._version(self._base + 1))
 
     def describe_table_version(self, request: Any) -> DescribeTableVersionResponse:
-        """Tell Lance where a version lies; it asks after a refusal, to learn who was first."""
-        number = int(_fields(request)["version"])
-        if self._store.stat(version_file(self._address, number)) is None:
-            raise TableVersionNotFoundError(str(number))
-        return DescribeTableVersionResponse(version=self._version(number))
+        """Tell Lance what stands where it wanted to be; it asks after a refusal, to be sure.
+
+        That is the version after the base, whichever later one it tried: then it sees at once that
+        another commit was first. Without an answer it would ask again and again, and warn.
+        """
+        if self._store.stat(version_file(self._address, self._base + 1)) is None:
+            raise TableVersionNotFoundError(str(self._base + 1))
+        tried = int(_fields(request)["version"])
+        return DescribeTableVersionResponse(version=self._version(tried))
 
     def _take(self, staged: str) -> None:
         try:
             self.taken = self._store.place(staged, version_file(self._address, self._base + 1))
         except StorageError as error:
-            if error.kind == IN_DOUBT:
-                self.doubt = error
+            self.failure = error
             raise
         if self.taken is None:
             raise ConcurrentModificationError(f"version {self._base + 1} exists")
 
     def _version(self, number: int) -> TableVersion:
-        name = version_file(self._address, number).rpartition("/")[2]
+        name = version_file(self._address, self._base + 1).rpartition("/")[2]
         return TableVersion(version=number, manifest_path=f"{self._folder}/{name}")
 
 
