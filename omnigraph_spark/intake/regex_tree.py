@@ -86,7 +86,8 @@ _CONTROLS = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
 _PLACES = {"A": "text_start", "z": "text_end", "b": "boundary", "B": "no_boundary"}
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _COUNT = re.compile(r"\{ *(\d+) *(?:(,) *(\d+)? *)?\}", re.ASCII)
-_POSIX_CLASS = re.compile(r"\[:(\^?)([a-z]+):\]")
+#: With another name it is a class of these characters inside a class.
+_POSIX_CLASS = re.compile(rf"\[:(\^?)({'|'.join(POSIX)}):\]")
 _GROUP_NAME = re.compile(r"\?P?<[^\W\d][\w.\[\]]*>")
 _FLAG_GROUP = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
 
@@ -276,8 +277,6 @@ class _Parser:
 
     def _class_item(self, start: int) -> Ranges:
         if posix := self._match(_POSIX_CLASS):
-            if posix[2] not in POSIX:
-                raise PatternError(f"there is no class [:{posix[2]}:]", start)
             return complement(POSIX[posix[2]]) if posix[1] else POSIX[posix[2]]
         first = self._class_letter(start)
         if self._peek() != "-" or self._peek(1) in ("]", "-", ""):

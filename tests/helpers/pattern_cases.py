@@ -45,6 +45,7 @@ MATCHES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     # Classes.
     r"[[:alpha:]]": (("a",), ("é", "1")),
     r"[[:^alpha:]]": (("é", "1"), ("a",)),
+    r"[[:nothing:]]": (("g", ":"), ("x", "[")),
     r"^[[:word:]-]+$": (("a-1_",), ("é",)),
     r"[a-z&&[^aeiou]]": (("b",), ("a", "B")),
     r"^[\w--\d]+$": (("aé",), ("1", "a1")),
@@ -120,7 +121,6 @@ INVALID = (
     r"[a-\d]",
     r"[\d-z]",
     r"[\b]",
-    r"[[:nothing:]]",
     r"\Z",
     r"\Qa.b\E",
     r"\C",
