@@ -575,6 +575,7 @@ def test_the_engine_reads_and_extends_what_was_published(social: GraphBuilder) -
     pin = social.append(PERSON, [{"name": "Eve", "age": 6}], branch="dev")
     publish(manifest, "dev", [pinned(root, pin)], {PERSON: 4}, intent())
     assert compact_manifest(manifest)
+    assert compact_manifest(manifest, "dev")
     listed = engine_json("commit", "list", root)["commits"]
     assert listed[-1]["graph_commit_id"] == commit.id
     assert listed[-1]["actor_id"] == "ann"
