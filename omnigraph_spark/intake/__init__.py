@@ -1,7 +1,7 @@
 """Rows on their way in: given batches become stored ones, and rows that break a rule are named.
 
 Runs where the rows are, batch by batch. What a row breaks by itself is checked here: types, ids,
-required values, enums, ranges, patterns, vectors, lists, blobs. What takes other rows to know
+required values, enums, ranges, patterns, vectors, blobs. What takes other rows to know
 (duplicates, ends of edges, cardinality) is checked over what was staged.
 """
 

@@ -65,10 +65,8 @@ def _lists(array: AnyArray, item: Caster, target: pa.DataType) -> Cast:
     given = _plain_lists(array)
     flat = given.flatten()
     items = item(flat)
+    # Items that are null are the engine's as well: it stores and exports them.
     broken = tuple(replace(b, rows=_rows_of(given, b.rows)) for b in items.broken)
-    if flat.null_count:
-        rows = _rows_of(given, flat.is_null())
-        broken += (Broken("list", "an item of the list is null", rows),)
     if items.values is flat:
         return Cast(given.cast(target), broken)
     return Cast(_lists_of(items.values, given, target), broken)
