@@ -15,15 +15,18 @@ from omnigraph_spark.names import TypeKind
 from omnigraph_spark.pending import Pending, WriteMode
 from omnigraph_spark.scan import ScanSource
 from omnigraph_spark.snapshot import SnapshotState
+from omnigraph_spark.storage.datasets import DatasetAddress
+from omnigraph_spark.storage.staging import StagedFile, read_staged
 from omnigraph_spark.workspace import Interest, Workspace
 
 
 @dataclass(frozen=True)
 class DeleteRequest:
-    """Rows of one type to delete: by ids, or by a condition."""
+    """Rows of one type to delete: by ids in staged files, or by a condition."""
 
     key: str
-    ids: pa.Table | None = None
+    address: DatasetAddress
+    files: tuple[StagedFile, ...] = ()
     where: str | None = None
 
 
@@ -46,13 +49,12 @@ def find_doomed(
 
 
 def _find_asked(space: Workspace, name: str, request: DeleteRequest, state: SnapshotState) -> None:
-    if request.ids is not None:
-        ids = request.ids
-        space.add_rows(f"{name}_ids", ids.to_batches(), ids.schema)
-        interests = [Interest(("id",), f"{name}_ids", ("id",))]
-        _add(space, name, request.key, state, interests)
-    else:
+    if request.where is not None:
         _add(space, name, request.key, state, [], request.where)
+        return
+    ids = read_staged(request.address, request.files, ["id"], state.settings)
+    space.add_rows(f"{name}_ids", ids, pa.schema([pa.field("id", pa.string(), nullable=False)]))
+    _add(space, name, request.key, state, [Interest(("id",), f"{name}_ids", ("id",))])
 
 
 def _add(

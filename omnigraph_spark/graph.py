@@ -210,6 +210,8 @@ class Graph:
 
     def history(self, limit: int | None = None) -> list[Commit]:
         """List the commits of the bound snapshot, newest first."""
+        if limit is not None and limit < 0:
+            raise InvalidOptionError("limit", str(limit), "a whole number, zero or more")
         commits = self._reader.commits(self._state)
         return commits if limit is None else commits[:limit]
 
@@ -267,13 +269,21 @@ class Graph:
         origin = Ref.branch(create_from) if isinstance(create_from, str) else create_from
         return Transaction(self._reader, name, terms, origin, self._spark, self._written)
 
-    def write(self, rows: Rows, type: str, mode: str = "append", **terms: Any) -> Commit | None:
+    def write(
+        self,
+        rows: Rows,
+        type: str,
+        mode: str = "append",
+        merge_columns: Sequence[str] | None = None,
+        **terms: Any,
+    ) -> Commit | None:
         """Write rows of one type in one commit; further arguments as for `transaction`.
 
         Args:
             rows: A Spark or pandas DataFrame, pyarrow Table, RecordBatch or RecordBatchReader.
             type: ``Person``, ``node:Person`` or ``edge:Knows``.
             mode: ``append``, ``merge``, ``overwrite``, or ``delete`` (by the column id).
+            merge_columns: The columns a merge changes; others keep their values.
             terms: Arguments of `transaction`.
 
         Returns:
@@ -282,7 +292,7 @@ class Graph:
         if mode not in tuple(WriteMode):
             raise InvalidOptionError("mode", mode, f"one of {', '.join(WriteMode)}")
         with self.transaction(**terms) as tx:
-            tx.apply(WriteMode(mode), type, rows)
+            tx.apply(WriteMode(mode), type, rows, merge_columns)
         return tx.commit
 
     def delete(

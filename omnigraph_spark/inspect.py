@@ -14,6 +14,7 @@ from functools import partial
 from omnigraph_spark.names import TypeKind
 from omnigraph_spark.pending import Pending, WriteMode
 from omnigraph_spark.relations import Relations, Side
+from omnigraph_spark.schema.arrow import arrow_schema
 from omnigraph_spark.schema.model import EdgeType, KeyConstraint, UniqueConstraint
 from omnigraph_spark.snapshot import SnapshotState
 from omnigraph_spark.violations import SHOWN_IDS, Violation
@@ -39,6 +40,7 @@ def inspect(space: Workspace, pending: Sequence[Pending], state: SnapshotState) 
     checks: list[_Check] = []
     for change in pending:
         checks += _id_checks(change, relations)
+        checks += _completeness_checks(change, relations)
         checks += _unique_checks(change, relations)
         checks += _end_checks(change, relations)
         checks += _stranded_checks(change, relations)
@@ -103,6 +105,29 @@ def _id_checks(change: Pending, relations: Relations) -> Iterator[_Check]:
             """
             ),
             "id {id} exists already",
+        )
+
+
+def _completeness_checks(change: Pending, relations: Relations) -> Iterator[_Check]:
+    """Check that a merge of some columns inserts no row that lacks a required one."""
+    if change.merge_columns is None:
+        return
+    side = relations.side(change.key)
+    given = {"id", *change.merge_columns}
+    stored = arrow_schema(change.declared)
+    missing = [field.name for field in stored if not field.nullable and field.name not in given]
+    if missing:
+        yield _Check(
+            "required",
+            change.key,
+            ", ".join(missing),
+            lambda: (
+                f"""
+                SELECT s.id, s.id AS detail FROM {side.staged} s
+                WHERE NOT EXISTS (SELECT 1 FROM {side.base} b WHERE b.id = s.id)
+            """
+            ),
+            "id {id} is new, and a merge of some columns leaves these without a value",
         )
 
 

@@ -52,7 +52,8 @@ def _rewrite(
     """Write the rows of one staged file again: replaced ones first, with their row ids."""
     address, settings = pending.address(manifest.root), manifest.settings
     schema = arrow_schema(pending.declared)
-    rows = pa.Table.from_batches(read_staged(address, [file], schema.names, settings), schema)
+    staged = read_staged(address, [file], schema.names, settings, blobs=True)
+    rows = pa.Table.from_batches(staged, schema)
     ids = rows.column("id")
     known = _row_ids(space, ids)
     at = pc.index_in(ids, known.column("id").combine_chunks())

@@ -35,6 +35,8 @@ class Pending:
     branch: str
     files: tuple[StagedFile, ...] = ()
     doomed: str | None = None
+    #: The columns a merge changes, which are those of the files besides the id; None means all.
+    merge_columns: tuple[str, ...] | None = None
 
     @property
     def key(self) -> str:

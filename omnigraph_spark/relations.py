@@ -6,7 +6,7 @@ are interested in first, then everything is filled once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -117,8 +117,10 @@ class Relations:
             if side.pending is not None and side.pending.doomed is not None:
                 names = ", ".join(side.columns)
                 self._space.define(side.staged, f"SELECT {names} FROM {side.pending.doomed}")
+            elif side.pending is not None and side.pending.merge_columns is not None:
+                self._fill_partial(side, side.pending)
             elif side.pending is not None:
-                self._fill_staged(side, side.pending)
+                self._fill_staged(side.staged, side.columns, side.pending)
         for key, side in self._sides.items():
             if side.sources_needed:
                 self._fill_touched(key, side)
@@ -129,24 +131,40 @@ class Relations:
                 source = ScanSource.of(self.state, key)
                 self._space.add_committed(side.base, source, side.columns, interests)
 
-    def _fill_staged(self, side: Side, change: Pending) -> None:
+    def _fill_partial(self, side: Side, change: Pending) -> None:
+        """Complete rows of which only some columns are staged with those they already have."""
+        new, old = f"new_{side.number}", f"old_{side.number}"
+        given = {"id", *(change.merge_columns or ())}
+        staged = {alias: name for alias, name in side.columns.items() if name in given}
+        self._fill_staged(new, staged, change)
+        interest = Interest(("id",), new, ("id",))
+        source = ScanSource.of(self.state, change.key)
+        self._space.add_committed(old, source, side.columns, [interest])
+        chosen = ", ".join(
+            f"{'n' if alias in staged else 'o'}.{alias} AS {alias}" for alias in side.columns
+        )
+        self._space.define(
+            side.staged, f"SELECT {chosen} FROM {new} n LEFT JOIN {old} o ON o.id = n.id"
+        )
+
+    def _fill_staged(self, name: str, aliases: Mapping[str, str], change: Pending) -> None:
         stored = arrow_schema(change.declared)
         kind = change.entry.type_key.kind
         known = {column.name: column for column in columns_of(stored, change.declared, kind)}
-        columns = [known[name] for name in side.columns.values()]
+        columns = [known[name] for name in aliases.values()]
         schema = public_schema(columns, Blobs.DESCRIPTOR)
         named = pa.schema(
-            [field.with_name(alias) for alias, field in zip(side.columns, schema, strict=True)]
+            [field.with_name(alias) for alias, field in zip(aliases, schema, strict=True)]
         )
 
         def batches() -> Iterator[pa.RecordBatch]:
-            names = list(side.columns.values())
+            names = list(aliases.values())
             address = change.address(self.state.root)
             for batch in read_staged(address, change.files, names, self.state.settings):
                 public = to_public(batch, columns, Blobs.DESCRIPTOR)
                 yield pa.RecordBatch.from_arrays(public.columns, schema=named)
 
-        self._space.add_rows(side.staged, batches(), named)
+        self._space.add_rows(name, batches(), named)
 
     def _fill_touched(self, key: str, side: Side) -> None:
         """Collect the sources of new edges and of those that are replaced or removed."""

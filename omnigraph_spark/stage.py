@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
 from omnigraph_spark.intake import Intake
 from omnigraph_spark.pending import WriteMode
-from omnigraph_spark.schema.arrow import arrow_schema
 from omnigraph_spark.schema.model import EntityType
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.settings import StorageSettings
@@ -72,6 +71,8 @@ class StageTask:
     declared: EntityType
     mode: WriteMode
     limits: StageLimits = StageLimits()
+    #: The columns a merge changes; None means all.
+    merge_columns: tuple[str, ...] | None = None
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> StageResult:
         """Stage the rows of one partition."""
@@ -79,7 +80,7 @@ class StageTask:
         first = next(incoming, None)
         if first is None:
             return StageResult()
-        intake = Intake(self.declared, first.schema, self.mode)
+        intake = Intake(self.declared, first.schema, self.mode, self.merge_columns)
 
         def converted() -> Iterator[pa.RecordBatch]:
             yield intake.convert(first)
@@ -89,16 +90,15 @@ class StageTask:
         files = stage_batches(
             self.address,
             converted(),
-            arrow_schema(self.declared),
+            intake.schema,
             self.settings,
             self.limits.max_rows_per_file,
             self.limits.max_bytes_per_file,
+            # These are not rows of the dataset as it is: they replace all, or are only read back.
+            as_given=self.mode in (WriteMode.OVERWRITE, WriteMode.DELETE)
+            or self.merge_columns is not None,
         )
         if violations := intake.violations():
             discard(self.address, files, self.settings)
             return StageResult(violations=tuple(violations))
         return StageResult(files=tuple(files))
-
-    def on(self, branch: str | None) -> StageTask:
-        """Return the same task for another Lance branch of the dataset."""
-        return replace(self, address=replace(self.address, branch=branch))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from omnigraph_spark.deletions import DeleteRequest
 from omnigraph_spark.errors import InvalidOptionError, UnsupportedError
 from omnigraph_spark.formats.profile import Commit
 from omnigraph_spark.names import AnyRef
@@ -54,9 +53,9 @@ class Transaction:
         """Insert rows; an id that exists already fails the transaction."""
         self._stage(type, WriteMode.APPEND, rows)
 
-    def merge(self, type: str, rows: Rows) -> None:
-        """Insert rows, or replace those of the same id whole."""
-        self._stage(type, WriteMode.MERGE, rows)
+    def merge(self, type: str, rows: Rows, columns: Sequence[str] | None = None) -> None:
+        """Insert rows, or replace those of the same id: whole, or in some columns only."""
+        self._stage(type, WriteMode.MERGE, rows, columns)
 
     def overwrite(self, type: str, rows: Rows) -> None:
         """Let the type hold exactly these rows."""
@@ -68,25 +67,30 @@ class Transaction:
         """Remove rows by id or by condition; edges that end at removed nodes go, too."""
         if (ids is None) == (where is None):
             raise InvalidOptionError("where", str(where), "either ids or a condition")
-        table = None if ids is None else _ids(ids)
-        self._write.delete(DeleteRequest(type, table, where))
+        if where is not None:
+            self._write.delete_where(type, where)
+            return
+        if isinstance(ids, list | tuple):
+            ids = pa.table({"id": pa.array(ids, pa.string())})
+        self._stage(type, WriteMode.DELETE, ids)
 
-    def apply(self, mode: WriteMode, type: str, rows: Rows) -> None:
-        """Write rows in the mode given."""
-        if mode is WriteMode.DELETE:
-            self.delete(type, ids=rows)
-        else:
-            self._stage(type, mode, rows)
+    def apply(
+        self, mode: WriteMode, type: str, rows: Rows, columns: Sequence[str] | None = None
+    ) -> None:
+        """Write rows in the mode given; a deletion takes them by their ids."""
+        self._stage(type, mode, rows, columns)
 
-    def _stage(self, type: str, mode: WriteMode, rows: Rows) -> None:
-        task = self._write.task(type, mode)
+    def _stage(
+        self, type: str, mode: WriteMode, rows: Rows, columns: Sequence[str] | None = None
+    ) -> None:
+        task = self._write.task(type, mode, columns)
         if _is_spark(rows):
             from omnigraph_spark.session.staging import stage_frame
 
             results = stage_frame(rows, task)
         else:
             results = [task.run(_batches(rows))]
-        self._write.add(type, mode, results)
+        self._write.add(type, task, results)
 
     def __enter__(self) -> Self:
         return self
@@ -122,12 +126,3 @@ def _batches(rows: Rows) -> pa.RecordBatchReader:
         f"rows given as {type(rows).__name__}",
         "give a Spark or pandas DataFrame, a pyarrow Table, RecordBatch or RecordBatchReader",
     )
-
-
-def _ids(rows: Rows) -> pa.Table:
-    if isinstance(rows, list | tuple):
-        return pa.table({"id": pa.array(rows, pa.string())})
-    table = rows.select("id").toArrow() if _is_spark(rows) else _batches(rows).read_all()
-    if "id" not in table.column_names:
-        raise InvalidOptionError("ids", ", ".join(table.column_names), "rows with a column id")
-    return table.select(["id"]).cast(pa.schema([pa.field("id", pa.string())]))

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-import duckdb
 import pyarrow as pa
 
 from omnigraph_spark.filters import in_texts
@@ -90,6 +89,9 @@ class DuckWorkspace:
     """Relations in a temporary DuckDB database."""
 
     def __init__(self, memory_limit: str = MEMORY_LIMIT) -> None:
+        # Only writers need it, and only when they check.
+        import duckdb
+
         self._folder = tempfile.TemporaryDirectory(prefix="omnigraph-")
         self._database = duckdb.connect(
             f"{self._folder.name}/workspace.duckdb",

@@ -109,40 +109,49 @@ class Write:
 
     # -- collecting --------------------------------------------------------------------------------
 
-    def task(self, type_name: str, mode: WriteMode) -> StageTask:
+    def task(
+        self, type_name: str, mode: WriteMode, merge_columns: Sequence[str] | None = None
+    ) -> StageTask:
         """Return what stages rows of a type, in this process or in another."""
-        pending = self._pending(type_name, mode)
+        pending = self._pending(type_name, mode, merge_columns)
         return StageTask(
             pending.address(self.base.root),
             self.base.settings,
             pending.declared,
             mode,
             self._terms.limits,
+            pending.merge_columns,
         )
 
-    def add(self, type_name: str, mode: WriteMode, results: Iterable[StageResult]) -> None:
+    def add(self, type_name: str, task: StageTask, results: Iterable[StageResult]) -> None:
         """Take over what was staged; rows that break rules are refused, all violations at once."""
-        pending = self._pending(type_name, mode)
+        pending = self._pending(type_name, task.mode, task.merge_columns)
         results = list(results)
         files = tuple(file for result in results for file in result.files)
-        self._changes[pending.key] = replace(pending, files=(*pending.files, *files))
+        if task.mode is WriteMode.DELETE:
+            self._deletes.append(DeleteRequest(pending.key, task.address, files))
+        else:
+            self._changes[pending.key] = replace(pending, files=(*pending.files, *files))
         refuse(found for result in results for found in result.violations)
 
-    def delete(self, request: DeleteRequest) -> None:
-        """Remove rows of a type, and the edges that end at removed nodes."""
-        if self._changes:
-            raise MixedModesError(("delete", *sorted({c.mode for c in self._changes.values()})))
-        key = str(self.base.entry(request.key).type_key)
-        self._deletes.append(replace(request, key=key))
+    def delete_where(self, type_name: str, where: str) -> None:
+        """Remove the rows of a type that meet a condition, and edges that end at them."""
+        pending = self._pending(type_name, WriteMode.DELETE)
+        address = pending.address(self.base.root)
+        self._deletes.append(DeleteRequest(pending.key, address, where=where))
 
     @property
     def changes(self) -> Mapping[str, Pending]:
         """The staged changes, by type key."""
         return dict(self._changes)
 
-    def _pending(self, type_name: str, mode: WriteMode) -> Pending:
-        if self._deletes:
-            raise MixedModesError(("delete", mode))
+    def _pending(
+        self, type_name: str, mode: WriteMode, merge_columns: Sequence[str] | None = None
+    ) -> Pending:
+        modes = {change.mode for change in self._changes.values()}
+        if (mode is WriteMode.DELETE and modes) or (mode is not WriteMode.DELETE and self._deletes):
+            raise MixedModesError(tuple(sorted({*modes, mode, WriteMode.DELETE})))
+        columns = None if merge_columns is None else tuple(merge_columns)
         entry = self.base.entry(type_name)
         key = str(entry.type_key)
         declared = self.base.schema.get(entry.type_key)
@@ -151,10 +160,12 @@ class Write:
                 f"writing {key}, which the current schema does not declare",
                 "write a type of the schema",
             )
-        known = self._changes.get(key, Pending(entry, declared, mode, self.branch))
-        if known.mode is not mode:
+        fresh = Pending(entry, declared, mode, self.branch, merge_columns=columns)
+        known = self._changes.get(key, fresh)
+        if (known.mode, known.merge_columns) != (mode, columns):
             raise UnsupportedError(
-                f"{known.mode} and {mode} of {key} in one transaction", "use one mode per type"
+                f"{known.mode} and {mode} of {key} in one transaction",
+                "use one mode, and the same columns, per type",
             )
         return known
 
@@ -189,6 +200,7 @@ class Write:
                 space = held.enter_context(space_factory())
                 pending = self._inspected(space)
                 if not pending:
+                    self.abort()
                     return None
                 if not attempt:
                     # The first inspection may take long, and holds nobody up.
@@ -312,6 +324,8 @@ class Write:
     def _discard_staged(self) -> None:
         for change in self._changes.values():
             discard(change.address(self.base.root), change.files, self.base.settings)
+        for request in self._deletes:
+            discard(request.address, request.files, self.base.settings)
 
     def _discard_replaced(self, prepared: Iterable[Prepared]) -> None:
         """Delete staged files that a merge wrote anew: no version names them."""
@@ -319,3 +333,5 @@ class Write:
             if item.rewritten:
                 address = item.pending.address(self.base.root)
                 discard(address, item.pending.files, self.base.settings)
+        for request in self._deletes:
+            discard(request.address, request.files, self.base.settings)
