@@ -116,7 +116,8 @@ def staged_file(fragment: FragmentMetadata) -> StagedFile:
     """Describe a fragment that Lance wrote and nobody committed."""
     [file] = fragment.files
     text = json.dumps(fragment.to_json(), separators=(",", ":"))
-    return StagedFile(file.path, text, fragment.physical_rows, file.file_size_bytes or 0)
+    # Lance's path is a text of a class of its own, which does not pickle.
+    return StagedFile(str(file.path), text, fragment.physical_rows, file.file_size_bytes or 0)
 
 
 def discard(
