@@ -196,18 +196,22 @@ class Gatherer:
     def _type_of(self, record: Any) -> _Waiting:
         if type(record) is not dict:
             raise _MisplacedError(f"found {shown(record)}; expected an object")
-        for field, kind, known in (("type", "node", self._nodes), ("edge", "edge", self._edges)):
+        for field, a_kind, known in (
+            ("type", "a node", self._nodes),
+            ("edge", "an edge", self._edges),
+        ):
             name = record.get(field)
             if name is None:
                 continue
             if type(name) is not str:
-                expected = f"expected the name of a {kind} type as text"
+                expected = f"expected the name of {a_kind} type as text"
                 raise _MisplacedError(f"{field!r} is {shown(name)}; {expected}")
             found = known.get(name)
-            if found is None and kind == "edge":
+            if found is None and field == "edge":
                 found = self._edges_folded.get(name.lower())
             if found is None:
-                raise _MisplacedError(f"there is no {kind} type {name!r}{hint(name, tuple(known))}")
+                what = f"there is no {a_kind.split()[1]} type {name!r}"
+                raise _MisplacedError(f"{what}{hint(name, tuple(known))}")
             return found
         raise _MisplacedError(
             "found neither 'type' nor 'edge'; expected one of them with the name of a type"

@@ -6,8 +6,8 @@ import glob
 import gzip
 import io
 import os
+import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,17 +37,17 @@ def texts_of(source: Source) -> Iterator[Text]:
         yield Text(io.BytesIO(source.encode("utf-8", "surrogatepass")))
     elif isinstance(source, (str, os.PathLike)):
         for path in _files(os.fspath(source)):
-            yield from _open(path)
+            yield Text(_lines(path), path.name)
     else:
         yield Text(source)
 
 
-def _open(path: Path) -> Iterator[Text]:
+def _lines(path: Path) -> Iterator[bytes]:
     try:
-        with closing(gzip.open(path) if path.suffix == ".gz" else path.open("rb")) as file:
-            yield Text(file, path.name)
-    except OSError as error:
-        raise StorageError("permanent", str(path), error.strerror or str(error)) from error
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            yield from file
+    except (OSError, EOFError, zlib.error) as error:
+        raise StorageError("permanent", str(path), str(error)) from error
 
 
 def _files(place: str) -> list[Path]:

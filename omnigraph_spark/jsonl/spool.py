@@ -51,7 +51,7 @@ class RowsByType(Mapping[str, Iterable[pa.RecordBatch]]):
                     kept += batch.nbytes
                     continue
                 if mine.writer is None:
-                    mine.path = folder / f"{len(self._batches)}.arrow"
+                    mine.path = folder / f"{key.replace(':', '-')}.arrow"
                     file = writers.enter_context(pa.OSFile(str(mine.path), "wb"))
                     mine.writer = writers.enter_context(pa.ipc.new_stream(file, batch.schema))
                 mine.writer.write_batch(batch)
