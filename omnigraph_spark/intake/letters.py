@@ -19,7 +19,9 @@ import pyarrow.compute as pc
 Ranges = tuple[tuple[int, int], ...]
 
 _LAST = 0x10FFFF
-ANY: Ranges = ((0, _LAST),)
+#: Not characters, though they have numbers.
+_SURROGATES = (0xD800, 0xDFFF)
+ANY: Ranges = ((0, 0xD7FF), (0xE000, _LAST))
 
 _SPACES: Ranges = (
     (0x09, 0x0D),
@@ -80,7 +82,7 @@ def complement(ranges: Ranges) -> Ranges:
     >>> complement(((0, 9), (11, 0x10FFFF)))
     ((10, 10),)
     """
-    edges = ((-1, -1), *union(ranges), (_LAST + 1, _LAST + 1))
+    edges = ((-1, -1), *union(ranges, (_SURROGATES,)), (_LAST + 1, _LAST + 1))
     gaps = ((left[1] + 1, right[0] - 1) for left, right in pairwise(edges))
     return tuple((low, high) for low, high in gaps if low <= high)
 

@@ -21,7 +21,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph_spark.intake.letters import Ranges, words
+from omnigraph_spark.intake.letters import ANY, Ranges, words
 from omnigraph_spark.intake.regex_tree import (
     Chars,
     Choice,
@@ -30,8 +30,8 @@ from omnigraph_spark.intake.regex_tree import (
     Place,
     Repeat,
     Sequence,
-    parse,
 )
+from omnigraph_spark.intake.rust_regex import parse
 
 
 @dataclass(frozen=True)
@@ -123,15 +123,14 @@ def _written(node: Node, places: dict[str, str]) -> str:
 def _set(ranges: Ranges, negated: bool) -> str:
     if not ranges:
         # Neither dialect has an empty class; this one holds no character either.
-        return _set(((0, 0x10FFFF),), not negated)
+        return _set(ANY, not negated)
     inside = "".join(f"{_one(low)}-{_one(high)}" for low, high in ranges)
     return f"[{'^' if negated else ''}{inside}]"
 
 
 def _one(code: int) -> str:
-    # Letters and digits say themselves; everything else stands as itself behind a backslash or as
-    # is: no character beyond ASCII has a meaning to either dialect.
+    # Letters and digits, and all beyond ASCII, have no meaning but themselves to either dialect.
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}"
     letter = chr(code)
-    if code < 0x20 or 0xD800 <= code <= 0xDFFF or code == 0x7F:
-        return f"\\x{code:02x}" if code < 0x80 else chr(0xD7FF if code < 0xDC00 else 0xE000)
-    return letter if letter.isalnum() or code >= 0x80 else f"\\{letter}"
+    return letter if letter.isalnum() or code > 0x7F else f"\\{letter}"

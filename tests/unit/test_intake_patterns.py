@@ -101,6 +101,24 @@ def test_patterns_of_plain_parts_agree_with_another_matcher(pattern: str, texts:
     assert found.to_pylist() == [other.search(text) is not None for text in texts]
 
 
+@settings(max_examples=400, deadline=None)
+@given(st.text(alphabet=r"""ab\()[]{}^$.*+?|-&~:<>=!#,019dwWsbBAzpPLxuiUmR é""", max_size=14))
+def test_any_text_is_a_pattern_or_refused(text: str) -> None:
+    try:
+        pattern = Pattern.of(text)
+    except PatternError:
+        return
+    assert len(pattern.matches(pa.array(["a", "é", None]))) == 3
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 5000, "[" * 5000, "(" * 300 + ")" * 300, r"\x{41a", r"\p{L"]
+)
+def test_endless_patterns_end(text: str) -> None:
+    with pytest.raises(PatternError):
+        Pattern.of(text)
+
+
 # Sets of characters.
 
 
@@ -120,7 +138,7 @@ def test_sets_of_characters_are_sets(left: Ranges, right: Ranges) -> None:
     assert _members(intersection(left, right)) == one & two
     assert _members(difference(left, right)) == one - two
     assert complement(complement(left)) == left
-    assert union(left, complement(left)) == ANY
+    assert intersection(union(left, complement(left)), ANY) == ANY
 
 
 def test_words_hold_what_python_calls_words_but_for_numbers() -> None:
