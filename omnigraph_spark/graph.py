@@ -6,8 +6,6 @@ Everything works without Spark; methods that return DataFrames import `session` 
 from __future__ import annotations
 
 import datetime as dt
-import getpass
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +32,7 @@ from omnigraph_spark.storage.uri import canonical_root
 from omnigraph_spark.transaction import Rows, Transaction
 from omnigraph_spark.view import Snapshot
 from omnigraph_spark.write import Checks, OnConflict, WriteTerms
+from omnigraph_spark.write_options import actor_or_user, check_word
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -253,16 +252,19 @@ class Graph:
             max_bytes_per_file: How many bytes a staged file may have.
         """
         self._refuse_read_only()
+        check_word("check", check, Checks)
+        if on_conflict is not None:
+            check_word("on_conflict", on_conflict, OnConflict)
         if (txn_app_id is None) != (txn_version is None):
             rule = "each needs the other"
             raise ConflictingOptionsError(("txn_app_id", "txn_version"), rule)
         terms = WriteTerms(
-            actor=self._actor_of(actor),
-            on_conflict=None if on_conflict is None else _choice("on_conflict", on_conflict),
+            actor=actor_or_user(actor or self._actor),
+            on_conflict=None if on_conflict is None else OnConflict(on_conflict),
             expected=dict(expected_table_versions or {}),
             if_commit=if_graph_commit,
             once=None if txn_app_id is None else (txn_app_id, str(txn_version)),
-            checks=_checks(check),
+            checks=Checks(check),
             limits=StageLimits.of(max_rows_per_file, max_bytes_per_file),
         )
         name = self.branch if branch is None else check_branch_name(branch)
@@ -289,8 +291,7 @@ class Graph:
         Returns:
             The commit; None when there was nothing to write.
         """
-        if mode not in tuple(WriteMode):
-            raise InvalidOptionError("mode", mode, f"one of {', '.join(WriteMode)}")
+        check_word("mode", mode, WriteMode)
         with self.transaction(**terms) as tx:
             tx.apply(WriteMode(mode), type, rows, merge_columns)
         return tx.commit
@@ -330,10 +331,6 @@ class Graph:
         if self._read_only:
             raise UnsupportedError("writing a graph opened with mode='r'", "open it with mode='rw'")
 
-    def _actor_of(self, actor: str | None) -> str | None:
-        given = actor or self._actor or os.environ.get("OMNIGRAPH_ACTOR")
-        return check_actor(given) if given else _user()
-
     def __repr__(self) -> str:
         types, rows = len(self.entries), sum(entry.rows for entry in self.entries.values())
         return (
@@ -343,23 +340,3 @@ class Graph:
 
     def _repr_html_(self) -> str:
         return self.snapshot()._repr_html_()
-
-
-def _choice(option: str, value: str) -> OnConflict:
-    if value not in tuple(OnConflict):
-        raise InvalidOptionError(option, value, "rebase or fail")
-    return OnConflict(value)
-
-
-def _checks(value: str) -> Checks:
-    if value not in tuple(Checks):
-        raise InvalidOptionError("check", value, "all or rows")
-    return Checks(value)
-
-
-def _user() -> str | None:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        # A process without a name, as in some containers: the commit has no actor then.
-        return None

@@ -38,6 +38,8 @@ from omnigraph_spark.preparing import discard_prepared, prepare
 from omnigraph_spark.publish import LineageIntent, find_repeat
 from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.stage import StageLimits, StageResult, StageTask
+from omnigraph_spark.storage.datasets import open_dataset
+from omnigraph_spark.storage.fence import head_version
 from omnigraph_spark.storage.locks import writer_lock
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.staging import discard
@@ -320,6 +322,20 @@ class Write:
             raise RecoveryRequiredError(tuple(owners), detail)
 
     # -- files -------------------------------------------------------------------------------------
+
+    def discard_unowned(self, task: StageTask, results: Iterable[StageResult]) -> None:
+        """Delete staged files that nothing can own: no sidecar, and not the newest version."""
+        files = [file for result in results for file in result.files]
+        manifest = self._reader.manifest
+        store = objects_at(manifest.root, manifest.settings)
+        if not files or list_sidecars(manifest.root, store):
+            return
+        head = head_version(task.address, manifest.settings)
+        if head is not None:
+            newest = open_dataset(task.address, head.number, manifest.settings)
+            owned = newest.data_files()
+            files = [file for file in files if file.path not in owned]
+        discard(task.address, files, manifest.settings)
 
     def _discard_staged(self) -> None:
         for change in self._changes.values():

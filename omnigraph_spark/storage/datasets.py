@@ -133,6 +133,11 @@ class PinnedDataset:
             for fragment in self._handle.get_fragments()
         ]
 
+    def data_files(self) -> set[str]:
+        """Return the names of all data files of this version, from the manifest alone."""
+        fragments = self._handle.get_fragments()
+        return {file.path for fragment in fragments for file in fragment.metadata.files}
+
     def indexes(self) -> list[Index]:
         """List the index segments, from the manifest alone."""
         with lance_errors(self._address.uri):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
 
 from pyspark_omnigraph.plainly import plainly
 
@@ -49,6 +49,13 @@ class OmnigraphDataSource(DataSource):  # type: ignore[misc]  # pyspark is not t
     @plainly
     def reader(self, schema: StructType) -> DataSourceReader:
         return self._pinned().reader(schema)
+
+    @plainly
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        from omnigraph_spark.write_options import WriteOptions
+        from pyspark_omnigraph.writer import TypeWriter
+
+        return TypeWriter(WriteOptions.parse(self.options), overwrite)
 
     def _pinned(self) -> Subject:
         """Resolve the snapshot at the first question and keep it: the DataFrame stays with it.
