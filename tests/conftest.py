@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from tests.helpers import engine, golden
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from tests.helpers.s3 import S3Server
 
 _TESTS = Path(__file__).parent
+
+# A busy machine is no reason to fail: how long one example takes is not what these tests promise.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
