@@ -102,14 +102,15 @@ def _plain_lists(array: Any) -> pa.ListArray[Any]:
 
 def _lists_of(items: AnyArray, like: AnyArray, target: Any) -> pa.ListArray[Any]:
     """Return lists of these items, as long as those of another array and null where they are."""
-    ends = pc.cumulative_sum(_lengths(like))
+    # Added up in 64 bits: more items than 32 bits can count are an error, not an overflow.
+    ends = narrowed(pc.cumulative_sum(_lengths(like)), pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
     return pa.ListArray.from_arrays(offsets, items, type=target, mask=like.is_null())
 
 
-def _lengths(lists: AnyArray) -> pa.Int32Array:
+def _lengths(lists: AnyArray) -> pa.Int64Array:
     lengths: Any = pc.list_value_length(lists)
-    return cast(pa.Int32Array, lengths.fill_null(0).cast(pa.int32()))
+    return cast(pa.Int64Array, lengths.fill_null(0).cast(pa.int64()))
 
 
 def _rows_of(lists: pa.ListArray[Any], items: Any) -> pa.BooleanArray:

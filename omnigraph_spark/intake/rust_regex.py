@@ -46,12 +46,13 @@ _NAMED: dict[str, Callable[[], Ranges]] = {"d": digits, "s": spaces, "w": words}
 _FLAG_NAMES = {"i": "fold", "m": "lines", "s": "dot_all"}
 _CONTROLS = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
 _PLACES = {"A": "text_start", "z": "text_end", "b": "boundary", "B": "no_boundary"}
+_HALF_BOUNDARY = re.compile(r"\{[a-z-]+\}")
 _BRACED = re.compile(r"\{([^}]*)\}")
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _COUNT = re.compile(r"\{ *(\d+) *(?:(,) *(\d+)? *)?\}", re.ASCII)
 #: With another name it is a class of these characters inside a class.
 _POSIX_CLASS = re.compile(rf"\[:(\^?)({'|'.join(POSIX)}):\]")
-_GROUP_NAME = re.compile(r"\?P?<[^\W\d][\w.\[\]]*>")
+_GROUP_NAME = re.compile(r"\?P?<([^\W\d][\w.\[\]]*)>")
 _FLAG_GROUP = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
 
 
@@ -69,6 +70,7 @@ class _Parser:
     text: str
     at: int = field(default=0, init=False)
     depth: int = field(default=0, init=False)
+    names: set[str] = field(default_factory=set, init=False)
 
     def _peek(self, ahead: int = 0) -> str:
         return self.text[self.at + ahead : self.at + ahead + 1]
@@ -97,9 +99,10 @@ class _Parser:
             elif letter in "*+?{":
                 self._repeat(branches[-1])
             elif letter == "(":
-                # Flags without a group hold to the end of the group they stand in.
                 node, flags = self._group(flags)
                 branches[-1] += [node] if node is not None else []
+                if node is None and self._peek() in ("*", "+", "?", "{"):
+                    raise PatternError("there is nothing to repeat", self.at)
             else:
                 branches[-1].append(self._atom(flags))
         nodes = [branch[0] if len(branch) == 1 else Sequence(tuple(branch)) for branch in branches]
@@ -123,10 +126,15 @@ class _Parser:
         branch[-1] = Repeat(branch[-1], least, most)
 
     def _group(self, flags: _Flags) -> tuple[Node | None, _Flags]:
+        """Read a group; what has flags and no body holds to the end of the group around it."""
         start = self.at
         self.at += 1
         inner = flags
-        if self._peek() == "?" and not self._match(_GROUP_NAME):
+        if name := self._match(_GROUP_NAME):
+            if name[1] in self.names:
+                raise PatternError(f"two groups are called {name[1]}", start)
+            self.names.add(name[1])
+        elif self._peek() == "?":
             if not (given := self._match(_FLAG_GROUP)):
                 raise PatternError("a group begins in a way the engine does not know", start)
             inner = _with(flags, given[1], given[2] or "", start)
@@ -162,7 +170,7 @@ class _Parser:
         if not letter:
             raise PatternError("it ends in a backslash", start)
         if letter in _PLACES and not inside_class:
-            if letter in "bB" and self._peek() == "{":
+            if letter == "b" and self._match(_HALF_BOUNDARY):
                 raise PatternError("half word boundaries cannot be checked here", start)
             return Place(_PLACES[letter])
         if letter in "dDsSwW":

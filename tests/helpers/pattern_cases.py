@@ -29,6 +29,7 @@ MATCHES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     r"a$": (("a", "ba"), ("a\n", "ab")),
     r"(?m)^b$": (("a\nb\nc", "b"), ("ab",)),
     r"\Ab\z": (("b",), ("b\n", "ab")),
+    r"a\b{1,2}": (("a", "a b"), ("ab",)),
     r"^*a": (("a", "ba"), ("b",)),
     # Any character but a line feed.
     r"a.b": (("a\rb", "a\u2028b", "aéb", "a😀b"), ("a\nb", "ab")),
@@ -136,6 +137,8 @@ INVALID = (
     r"(?<!a)b",
     r"(?#c)a",
     r"(?k)a",
+    r"(?<n>a)(?<n>b)",
+    r"a(?i)*",
     r"\p{^L}",
     r"\p{L&}",
     r"\p{Nothing}",
