@@ -24,6 +24,9 @@ from omnigraph_spark.names import TypeKey
 from omnigraph_spark.scan import ScanRequest, ScanSource, plan_scan, read_all
 from omnigraph_spark.snapshot import SnapshotState
 
+# Rows that are Python values at the same time: objects and lines of so many are a few megabytes.
+_BATCH_ROWS = 8_192
+
 
 def export_lines(state: SnapshotState, types: Sequence[str] | None = None) -> Iterator[str]:
     """Yield the rows of a snapshot as lines, without line ends; of all types or of those named."""
@@ -47,12 +50,13 @@ def export_jsonl(
     if "://" in text:
         raise UnsupportedError(f"exporting to {text!r}", "export to a local path and copy it")
     keys = _keys(state, types)
-    rows = dict.fromkeys(map(str, keys), 0)
+    rows: dict[str, int] = {}
 
     def counted(key: TypeKey) -> Iterator[bytes]:
-        for line in _lines(state, key):
-            rows[str(key)] += 1
+        count = 0
+        for count, line in enumerate(_lines(state, key), 1):  # noqa: B007
             yield line
+        rows[str(key)] = count
 
     if text.endswith(("/", os.sep)) or Path(text).is_dir():
         for key in keys:
@@ -77,7 +81,7 @@ def _ids(batch: pa.RecordBatch) -> list[str]:
 
 
 def _batches(source: ScanSource) -> Iterator[pa.RecordBatch]:
-    plan = plan_scan(source, ScanRequest())
+    plan = plan_scan(source, ScanRequest(batch_rows=_BATCH_ROWS))
     if any(map(is_blob, plan.columns)):
         return batches_with_blob_texts(plan, source.open().fragments())
     return read_all(plan)

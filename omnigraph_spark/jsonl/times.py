@@ -38,6 +38,8 @@ _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 #: The years the engine's calendar has.
 _FIRST_YEAR, _LAST_YEAR = -262_143, 262_142
 _DAY_MS = 86_400_000
+#: From the year 0 up to the year 10000: years of four digits, which Arrow writes, too.
+_PLAIN_YEARS = (-62_167_219_200_000, 253_402_300_800_000)
 
 
 def dates(values: Sequence[str | int | None]) -> pa.Array[Any]:
@@ -96,6 +98,21 @@ def milliseconds_of(text: str) -> int:
     if len(text) <= 10:
         return _short_date(text) * _DAY_MS
     return _moment(text)[0]
+
+
+def time_texts(column: pa.TimestampArray[Any, Any]) -> list[str | int | None]:
+    """Write a column of times as the engine exports them."""
+    moments = column.view(pa.int64())
+    span: Any = pc.min_max(moments).as_py()
+    if (
+        span["min"] is not None
+        and not _PLAIN_YEARS[0] <= span["min"] <= span["max"] < _PLAIN_YEARS[1]
+    ):
+        return [None if moment is None else time_text(moment) for moment in moments.to_pylist()]
+    texts: Any = moments.cast(pa.timestamp("ms")).cast(pa.string())
+    texts = pc.utf8_replace_slice(texts, 10, 11, "T")
+    found: list[str | int | None] = pc.replace_substring_regex(texts, r"\.000$", "").to_pylist()
+    return found
 
 
 def time_text(milliseconds: int) -> str | int:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph_spark.jsonl.times import dates, days_of, milliseconds_of, time_text, times
+from omnigraph_spark.jsonl.times import (
+    dates,
+    days_of,
+    milliseconds_of,
+    time_text,
+    time_texts,
+    times,
+)
 
 DAY = 86_400_000
 JANUARY_2 = 19_724  # 2024-01-02
@@ -128,6 +136,22 @@ def test_days_are_those_of_the_calendar(date: dt.date) -> None:
 @given(st.integers(-8_334_601_228_800_000, 8_210_266_876_799_999))
 def test_a_time_that_was_written_is_read_as_it_was(milliseconds: int) -> None:
     assert milliseconds_of(str(time_text(milliseconds))) == milliseconds
+
+
+@given(
+    st.lists(
+        st.none()
+        | st.integers(-62_167_219_200_000, 253_402_300_799_999)
+        | st.datetimes(timezones=st.just(dt.UTC)).map(lambda t: int(t.timestamp()) * 1000)
+    ),
+    st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=1),
+)
+def test_a_column_of_times_is_written_as_each_of_them(
+    plain: list[int | None], far: list[int]
+) -> None:
+    moments = [*plain, *far]
+    column = pa.array(moments, pa.int64()).cast(pa.timestamp("ms", "UTC"))
+    assert time_texts(column) == [None if m is None else time_text(m) for m in moments]
 
 
 def test_times_are_written_as_the_engine_writes_them() -> None:
