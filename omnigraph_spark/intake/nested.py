@@ -104,7 +104,7 @@ def _lists_of(items: AnyArray, like: AnyArray, target: Any) -> pa.ListArray[Any]
     """Return lists of these items, as long as those of another array and null where they are."""
     # Added up in 64 bits: more items than 32 bits can count are an error, not an overflow.
     ends = narrowed(pc.cumulative_sum(_lengths(like)), pa.int32())
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    offsets: Any = pa.concat_arrays([pa.array([0], pa.int32()), ends])
     return pa.ListArray.from_arrays(offsets, items, type=target, mask=like.is_null())
 
 
