@@ -22,6 +22,7 @@ from omnigraph_spark.errors import (
 )
 from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
 from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.row_ids import keep_stable_row_ids
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.translate import lance_errors
 from omnigraph_spark.storage.uri import join
@@ -131,9 +132,10 @@ def _clone(
 ) -> None:
     import lance
 
+    with lance_errors(dataset.base):
+        trunk = lance.dataset(dataset.base, storage_options=settings.for_lance())
     try:
         with lance_errors(own.uri):
-            trunk = lance.dataset(dataset.base, storage_options=settings.for_lance())
             trunk.create_branch(own.branch, (from_branch, from_version))
     except StorageError as error:
         head = probe_version(own, settings)
@@ -143,6 +145,8 @@ def _clone(
         # path has letters that URLs escape: Lance spells the folder of refs wrongly there.
         if not _write_ref(dataset, own, from_branch, from_version, settings):
             raise BranchExistsError(own.branch or "") from error
+    if trunk.has_stable_row_ids:
+        keep_stable_row_ids(own, from_version, settings)
 
 
 def _write_ref(

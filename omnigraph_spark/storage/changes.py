@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -69,8 +69,8 @@ class MergeChange:
 Change = AppendChange | OverwriteChange | UpdateChange | DeleteChange | MergeChange
 
 
-def operation_of(change: Change) -> LanceOperation.BaseOperation:
-    """Return the operation Lance commits."""
+def operation_of(change: Change, stable_row_ids: bool = True) -> LanceOperation.BaseOperation:
+    """Return the operation Lance commits to a dataset, which has stable row ids as a rule."""
     from lance import LanceOperation
 
     match change:
@@ -82,6 +82,12 @@ def operation_of(change: Change) -> LanceOperation.BaseOperation:
             return LanceOperation.Overwrite(change.schema, fragments)
         case UpdateChange():
             fragments = as_fragments(change.new_files)
+            if not change.updated_fragments and not change.removed_fragment_ids:
+                # Nothing is replaced. Lance misdates rows that update a dataset without any.
+                return LanceOperation.Append(fragments)
+            if not stable_row_ids:
+                # Branches that the engine made of empty datasets have none to keep.
+                fragments = [replace(fragment, row_id_meta=None) for fragment in fragments]
             return LanceOperation.Update(
                 removed_fragment_ids=list(change.removed_fragment_ids),
                 updated_fragments=parse_fragments(change.updated_fragments),

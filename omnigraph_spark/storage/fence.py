@@ -100,18 +100,19 @@ def commit_fenced(
         raise ValueError(f"a merge of version {change.version} cannot land on {base_version}")
     _refuse_unless_head(address, base_version, settings)
     slot = Slot(address, base_version, uuid, settings)
-    transaction = Transaction(
-        read_version=base_version,
-        operation=operation_of(change),
-        uuid=uuid,
-        transaction_properties=dict(properties),
-    )
     failure: StorageError | None = None
     try:
         with lance_errors(address.uri):
+            # A handle, because it knows the places of a branch that was moved.
+            handle = open_handle(address, base_version, settings)
+            transaction = Transaction(
+                read_version=base_version,
+                operation=operation_of(change, handle.has_stable_row_ids),
+                uuid=uuid,
+                transaction_properties=dict(properties),
+            )
             LanceDataset.commit(
-                # A handle, because it knows the places of a branch that was moved.
-                open_handle(address, base_version, settings),
+                handle,
                 transaction,
                 storage_options=settings.for_lance(),
                 # It only spares useless work: no number of retries gets past the slot.

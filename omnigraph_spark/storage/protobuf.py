@@ -37,6 +37,12 @@ def _read_varint(message: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
+def number_of(raw: bytes) -> int:
+    """Decode a field of a number, given with its tag."""
+    _, at = _read_varint(raw, 0)
+    return _read_varint(raw, at)[0]
+
+
 def varint(value: int) -> bytes:
     """Encode a number that is not negative."""
     encoded = bytearray()
