@@ -21,7 +21,13 @@ from omnigraph_spark.arrow_rows import (
     row_width_bytes,
     to_public,
 )
-from omnigraph_spark.blobs import BlobFacts, Blobs, is_blob, scanner_blob_handling
+from omnigraph_spark.blobs import (
+    BlobFacts,
+    Blobs,
+    is_blob,
+    refuse_blobs_in,
+    scanner_blob_handling,
+)
 from omnigraph_spark.errors import (
     ColumnNotFoundError,
     DamagedGraphError,
@@ -157,6 +163,7 @@ def plan_scan(source: ScanSource, request: ScanRequest) -> ScanPlan:
     if request.limit is not None and request.limit < 0:
         raise InvalidOptionError("limit", str(request.limit), "a whole number, zero or more")
     if request.where is not None:
+        refuse_blobs_in(request.where, stored)
         _check_filter(dataset, request.where)
     pieces = _pieces(dataset, stored, columns, request)
     # Only a filter makes use of an index, and only then is it worth asking whether they are there.

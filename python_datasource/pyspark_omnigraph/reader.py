@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from omnigraph_spark.blobs import Blobs, refuse_blobs_in
+from omnigraph_spark.blobs import Blobs
 from omnigraph_spark.options import ReadOptions
 from omnigraph_spark.scan import ScanRequest, ScanSource, plan_scan, read_task
 from omnigraph_spark.session.types import (
@@ -53,8 +53,6 @@ class TypeSubject:
     def schema(self) -> StructType:
         """Return the Spark schema of the columns asked for."""
         plan = plan_scan(self.source, self.request)
-        if self.request.where is not None:
-            refuse_blobs_in(self.request.where, self.source.columns())
         return spark_schema(plan.columns, self.request.blobs)
 
     def reader(self, schema: StructType) -> TypeReader:
