@@ -177,7 +177,8 @@ def _delete_unless_ref(
     dataset: DatasetAddress, own: DatasetAddress, settings: StorageSettings
 ) -> None:
     if read_branch(dataset, own.branch or "", settings) is None:
-        _delete_tree(own, settings)
+        # A clone brings no data: what is there was staged for this branch.
+        _delete_tree(own, settings, keep_data=True)
 
 
 def delete_branch(

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from omnigraph_spark.errors import StorageError
 from omnigraph_spark.storage.staging import StagedFile, as_fragments
 from omnigraph_spark.storage.uncommitted import field_ids_of
 
 if TYPE_CHECKING:
-    from lance import FragmentMetadata, LanceOperation
+    from lance import FragmentMetadata, LanceDataset, LanceOperation
 
 
 @dataclass(frozen=True)
@@ -69,23 +70,26 @@ class MergeChange:
 Change = AppendChange | OverwriteChange | UpdateChange | DeleteChange | MergeChange
 
 
-def operation_of(change: Change, stable_row_ids: bool = True) -> LanceOperation.BaseOperation:
-    """Return the operation Lance commits to a dataset, which has stable row ids as a rule."""
+def operation_of(change: Change, dataset: LanceDataset) -> LanceOperation.BaseOperation:
+    """Return the operation that Lance commits to a dataset."""
     from lance import LanceOperation
 
     match change:
         case AppendChange():
-            return LanceOperation.Append(as_fragments(change.files))
+            fragments = as_fragments(change.files)
+            _check_field_ids(fragments, _ids_in(dataset))
+            return LanceOperation.Append(fragments)
         case OverwriteChange():
             fragments = as_fragments(change.files)
-            _check_field_ids(change.schema, fragments)
+            _check_field_ids(fragments, field_ids_of(change.schema))
             return LanceOperation.Overwrite(change.schema, fragments)
         case UpdateChange():
             fragments = as_fragments(change.new_files)
+            _check_field_ids(fragments, _ids_in(dataset))
             if not change.updated_fragments and not change.removed_fragment_ids:
                 # Nothing is replaced. Lance misdates rows that update a dataset without any.
                 return LanceOperation.Append(fragments)
-            if not stable_row_ids:
+            if not dataset.has_stable_row_ids:
                 # Branches that the engine made of empty datasets have none to keep.
                 fragments = [replace(fragment, row_id_meta=None) for fragment in fragments]
             return LanceOperation.Update(
@@ -120,20 +124,41 @@ def _all_field_ids(fragments: Iterable[FragmentMetadata]) -> list[int]:
     return list(range(max(listed, default=-1) + 1))
 
 
-def _check_field_ids(schema: pa.Schema, fragments: Iterable[FragmentMetadata]) -> None:
+def _ids_in(dataset: LanceDataset) -> list[int]:
+    return field_ids_of(dataset.schema, dataset.lance_schema)
+
+
+def _check_field_ids(fragments: Iterable[FragmentMetadata], expected: list[int]) -> None:
     """Refuse files whose columns Lance would mistake for others, which it does without a word."""
-    expected = field_ids_of(schema)
     for fragment in fragments:
-        if any(file.fields != expected for file in fragment.files):
-            raise ValueError("files that replace all rows must be staged as given, in this schema")
+        if any(sorted(file.fields) != sorted(expected) for file in fragment.files):
+            detail = (
+                "its columns are numbered for another schema; rows that replace all others are "
+                "staged as given, and no others are"
+            )
+            raise StorageError("permanent", fragment.files[0].path, detail)
 
 
 def written_by(change: Change) -> Iterator[str]:
     """Yield the files a change brought, as paths below the dataset's folder."""
-    operation: Any = operation_of(change)
-    for name in ("fragments", "new_fragments"):
-        for fragment in getattr(operation, name, ()):
-            yield from (f"data/{file.path}" for file in fragment.files)
-    for fragment in getattr(operation, "updated_fragments", ()):
+    match change:
+        case AppendChange() | OverwriteChange():
+            yield from (f"data/{file.path}" for file in change.files)
+        case UpdateChange():
+            yield from (f"data/{file.path}" for file in change.new_files)
+            yield from _deletion_files(parse_fragments(change.updated_fragments))
+        case DeleteChange():
+            yield from _deletion_files(parse_fragments(change.updated_fragments))
+        case MergeChange():
+            operation: Any = pickle.loads(change.operation)
+            # An update, or an append when nothing is replaced.
+            replaces = hasattr(operation, "new_fragments")
+            new = operation.new_fragments if replaces else operation.fragments
+            yield from (f"data/{file.path}" for fragment in new for file in fragment.files)
+            yield from _deletion_files(getattr(operation, "updated_fragments", ()))
+
+
+def _deletion_files(fragments: Iterable[FragmentMetadata]) -> Iterator[str]:
+    for fragment in fragments:
         if fragment.deletion_file is not None:
             yield fragment.deletion_file.path(fragment.id)

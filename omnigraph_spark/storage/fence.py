@@ -107,7 +107,7 @@ def commit_fenced(
             handle = open_handle(address, base_version, settings)
             transaction = Transaction(
                 read_version=base_version,
-                operation=operation_of(change, handle.has_stable_row_ids),
+                operation=operation_of(change, handle),
                 uuid=uuid,
                 transaction_properties=dict(properties),
             )

@@ -183,7 +183,7 @@ def _merge_by_hand(
             updated, removed = _delete(handle, targets.column(ROW_ADDRESS).combine_chunks())
         undo.pop_all()
     change = UpdateChange(removed, updated, tuple(files))
-    operation = operation_of(change, handle.has_stable_row_ids)
+    operation = operation_of(change, handle)
     merge = MergeChange(version, pickle.dumps(operation))
     return merge, inserts.num_rows, matched.num_rows
 

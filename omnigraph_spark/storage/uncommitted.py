@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -20,6 +20,9 @@ from omnigraph_spark.storage.protobuf import delimited, packed, scalar
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.translate import lance_errors
 from omnigraph_spark.storage.uri import join
+
+if TYPE_CHECKING:
+    from lance.schema import LanceSchema
 
 BLOB_TYPE = pa.struct([pa.field("data", pa.large_binary()), pa.field("uri", pa.string())])
 _BLOB_METADATA = {"ARROW:extension:name": "lance.blob.v2"}
@@ -58,13 +61,17 @@ def is_blob_field(field: pa.Field[Any]) -> bool:
     return (field.metadata or {}).get(b"ARROW:extension:name") == b"lance.blob.v2"
 
 
-def field_ids_of(schema: pa.Schema) -> list[int]:
-    """Return the field ids that a data file with a new schema lists, one per stored column."""
+def field_ids_of(schema: pa.Schema, numbered: LanceSchema | None = None) -> list[int]:
+    """Return the field ids that a data file lists, one per stored column.
+
+    Those of a new dataset count from 0; of an existing one they are in its own schema.
+    """
     from lance.schema import LanceSchema
 
+    fields = (numbered or LanceSchema.from_pyarrow(schema)).fields()
     ids: list[int] = []
-    for field, numbered in zip(schema, LanceSchema.from_pyarrow(schema).fields(), strict=True):
-        ids += [numbered.id()] if is_blob_field(field) else _leaves(numbered)
+    for field, known in zip(schema, fields, strict=True):
+        ids += [known.id()] if is_blob_field(field) else _leaves(known)
     return ids
 
 

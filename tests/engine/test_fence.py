@@ -27,6 +27,7 @@ from omnigraph_spark.storage.fence import (
     FenceRefusedError,
     LandedVersion,
     OverwriteChange,
+    UpdateChange,
     head_version,
     landed_version,
 )
@@ -213,7 +214,7 @@ def test_a_merge_lands_only_on_the_version_it_was_made_for(data: Strict) -> None
         data.commit(3, merge)
 
 
-def test_files_that_replace_all_rows_must_have_the_ids_of_the_new_schema(tmp_path: Path) -> None:
+def test_files_whose_columns_are_numbered_for_another_schema_are_refused(tmp_path: Path) -> None:
     data = Strict.create(tmp_path / "g")
     data.append(1, "a")
     dataset = lance.dataset(data.address.uri)
@@ -222,11 +223,15 @@ def test_files_that_replace_all_rows_must_have_the_ids_of_the_new_schema(tmp_pat
     version = dataset.version
 
     # Lance would take the rows of the old age for those of the new one, and say nothing.
-    with pytest.raises(ValueError, match="staged as given"):
-        data.commit(version, OverwriteChange(PEOPLE, data.stage(people("n"))))
+    own, given = data.stage(people("m", age=4)), data.stage(people("n", age=5), as_given=True)
+    for wrong in (OverwriteChange(PEOPLE, own), AppendChange(given), UpdateChange((), (), given)):
+        with pytest.raises(StorageError, match="numbered for another schema"):
+            data.commit(version, wrong)
 
-    data.commit(version, OverwriteChange(PEOPLE, data.stage(people("n", age=5), as_given=True)))
-    assert data.table(version + 1).to_pylist() == [{"id": "n", "age": 5}]
+    data.commit(version, AppendChange(own))
+    assert data.table(version + 1).to_pylist() == [{"id": "a", "age": 7}, {"id": "m", "age": 4}]
+    data.commit(version + 1, OverwriteChange(PEOPLE, given))
+    assert data.table(version + 2).to_pylist() == [{"id": "n", "age": 5}]
 
 
 def test_a_disk_without_hard_links_is_told_what_it_lacks(
