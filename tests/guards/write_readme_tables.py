@@ -14,12 +14,14 @@ from pathlib import Path
 from omnigraph_spark.errors import errors_table
 from omnigraph_spark.options import ReadOptions, options_table
 from omnigraph_spark.tables import tables_table
+from omnigraph_spark.write_options import WriteOptions
 
 README = Path(__file__).parent.parent.parent / "README.md"
 
 #: What prints each table, by the name in its markers.
 TABLES: dict[str, Callable[[], str]] = {
     "options:read": lambda: options_table(ReadOptions),
+    "options:write": lambda: options_table(WriteOptions),
     "errors": errors_table,
     "tables": tables_table,
 }
