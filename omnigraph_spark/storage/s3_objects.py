@@ -166,20 +166,14 @@ def _failures(address: str, writing: bool = False) -> Iterator[None]:
 
 def _surely_not_done(error: Exception) -> bool:
     """Tell whether a failed write can have left nothing behind, now or later."""
-    from botocore.exceptions import (
-        ClientError,
-        ConnectTimeoutError,
-        EndpointConnectionError,
-        HTTPClientError,
-    )
+    from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 
-    if isinstance(error, ClientError):
-        answer = error.response.get("ResponseMetadata", {})
-        # An earlier try of the same request may have been carried out without an answer.
-        refused = 400 <= answer.get("HTTPStatusCode", 0) < 500
-        return refused and answer.get("RetryAttempts", 0) == 0
-    never_sent = (EndpointConnectionError, ConnectTimeoutError)
-    return isinstance(error, never_sent) or not isinstance(error, HTTPClientError)
+    if not isinstance(error, ClientError):
+        # Even a refused connection may be the last of several tries, the first of which was heard.
+        return not isinstance(error, (ConnectionError, HTTPClientError))
+    answer = error.response.get("ResponseMetadata", {})
+    refused = 400 <= answer.get("HTTPStatusCode", 0) < 500
+    return refused and answer.get("RetryAttempts", 0) == 0
 
 
 def _kind(error: Exception) -> str:
