@@ -67,7 +67,14 @@ class MergeChange:
     operation: bytes
 
 
-Change = AppendChange | OverwriteChange | UpdateChange | DeleteChange | MergeChange
+@dataclass(frozen=True)
+class RestoreChange:
+    """Hold again exactly what an older version of the same dataset branch held, indexes and all."""
+
+    version: int
+
+
+Change = AppendChange | OverwriteChange | UpdateChange | DeleteChange | MergeChange | RestoreChange
 
 
 def operation_of(change: Change, dataset: LanceDataset) -> LanceOperation.BaseOperation:
@@ -109,6 +116,8 @@ def operation_of(change: Change, dataset: LanceDataset) -> LanceOperation.BaseOp
             )
         case MergeChange():
             return pickle.loads(change.operation)
+        case RestoreChange():
+            return LanceOperation.Restore(change.version)
 
 
 def parse_fragments(texts: Iterable[str]) -> list[FragmentMetadata]:

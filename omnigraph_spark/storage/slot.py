@@ -23,7 +23,7 @@ from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.objects import Stat, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import join
-from omnigraph_spark.storage.versions import version_file
+from omnigraph_spark.storage.versions import describe_version, version_file
 
 
 class Slot(LanceNamespace):
@@ -71,12 +71,18 @@ class Slot(LanceNamespace):
         """Tell Lance what stands where it wanted to be; it asks after a refusal, to be sure.
 
         That is the version after the base, whichever later one it tried: then it sees at once that
-        another commit was first. Without an answer it would ask again and again, and warn.
+        another commit was first. Without an answer it would ask again and again, and warn. A
+        restore asks first, for the older version it brings back.
         """
+        asked = int(_fields(request)["version"])
+        if asked <= self._base:
+            older = describe_version(self._address, asked, Stat(0, "")).manifest_path
+            return DescribeTableVersionResponse(
+                version=TableVersion(version=asked, manifest_path=older)
+            )
         if self._store.stat(version_file(self._address, self._base + 1)) is None:
             raise TableVersionNotFoundError(str(self._base + 1))
-        tried = int(_fields(request)["version"])
-        return DescribeTableVersionResponse(version=self._version(tried))
+        return DescribeTableVersionResponse(version=self._version(asked))
 
     def _take(self, staged: str) -> None:
         try:
