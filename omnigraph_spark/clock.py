@@ -35,3 +35,9 @@ def derived_ulid(app_id: str, version: str) -> str:
 def random_half(ulid: str) -> str:
     """Return the part of a ULID that does not come from the clock."""
     return ulid[10:]
+
+
+def ulid_again(ulid: str) -> str:
+    """Return a ULID of now that names the same piece of work: the random half is the same."""
+    milliseconds = (now_us() // 1_000).to_bytes(6, "big")
+    return str(ULID.from_bytes(milliseconds + ULID.from_str(ulid).bytes[-_RANDOM_BYTES:]))

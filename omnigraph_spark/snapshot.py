@@ -176,3 +176,8 @@ def _read_schema(
     store = objects_at(manifest.root, manifest.settings)
     schema = profile.read_schema(manifest.root, store, lambda: manifest.branch_names() == [MAIN])
     return schema, not manifest.schema_apply_in_progress()
+
+
+def forget_schemas() -> None:
+    """Read the schema of every graph again when it is next asked for: its files were replaced."""
+    _read_schema.cache_clear()

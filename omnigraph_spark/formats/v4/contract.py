@@ -47,7 +47,7 @@ def read_schema(root: str, store: ObjectStore, only_main: Callable[[], bool]) ->
     source = store.read(join(root, SOURCE_FILE))
     if source is None:
         raise SchemaFilesError(root, SOURCE_FILE, "it is missing; restore it from a copy")
-    schema = _parse_source(root, source)
+    schema = parse_source(root, source)
     ir = store.read(join(root, IR_FILE))
     state = store.read(join(root, STATE_FILE))
     if ir is None and state is None and only_main():
@@ -55,8 +55,13 @@ def read_schema(root: str, store: ObjectStore, only_main: Callable[[], bool]) ->
     for name, content in ((IR_FILE, ir), (STATE_FILE, state)):
         if content is None:
             raise SchemaFilesError(root, name, "it is missing; restore it from a copy")
-    stored_hash = _state_hash(root, _parse_json(root, STATE_FILE, state or b""))
-    if _ir_file_hash(root, ir or b"") != stored_hash:
+    return agreed_schema(root, schema, ir or b"", state or b"")
+
+
+def agreed_schema(root: str, schema: GraphSchema, ir: bytes, state: bytes) -> GraphSchema:
+    """Return a schema if its two derived files agree with it."""
+    stored_hash = _state_hash(root, _parse_json(root, STATE_FILE, state))
+    if _ir_file_hash(root, ir) != stored_hash:
         detail = f"its content does not have the hash that {STATE_FILE} records; one was edited"
         raise SchemaFilesError(root, IR_FILE, detail)
     if ir_hash(schema) != stored_hash:
@@ -68,7 +73,8 @@ def read_schema(root: str, store: ObjectStore, only_main: Callable[[], bool]) ->
     return schema
 
 
-def _parse_source(root: str, source: bytes) -> GraphSchema:
+def parse_source(root: str, source: bytes) -> GraphSchema:
+    """Compile the source of a schema."""
     try:
         return parse_schema(source.decode())
     except UnicodeDecodeError as error:

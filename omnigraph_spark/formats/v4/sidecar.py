@@ -22,7 +22,10 @@ from omnigraph_spark.storage.uri import join
 
 RECOVERY_FOLDER = "__recovery"
 SIDECAR_VERSION = 2
+#: This package names the operation in a property of each Lance transaction that belongs to it.
+OPERATION_PROPERTY = "omnigraph.operation"
 _SUFFIX = ".json"
+_EXPECTS = "expected_versions"
 _T = TypeVar("_T")
 
 
@@ -82,6 +85,15 @@ class Sidecar:
     registrations: tuple[SidecarRegistration, ...] = ()
     tombstones: tuple[SidecarTombstone, ...] = ()
     version: int = SIDECAR_VERSION
+    #: This package only: the version of every type that the write was planned on, read or written.
+    #: The engine ignores the field. It also says that the writer fences its commits and names its
+    #: operation in them; None is the engine's.
+    expects: Mapping[str, int] | None = None
+
+    @property
+    def fenced(self) -> bool:
+        """Whether each commit of this operation says that it is."""
+        return self.expects is not None
 
     def to_bytes(self) -> bytes:
         """Return the content of the sidecar's file."""
@@ -120,7 +132,8 @@ def _encode(sidecar: Sidecar) -> dict[str, Any]:
             for gone in sidecar.tombstones
         ],
     }
-    return value | {key: part for key, part in optional.items() if part}
+    value |= {key: part for key, part in optional.items() if part}
+    return value if sidecar.expects is None else value | {_EXPECTS: dict(sidecar.expects)}
 
 
 def _decode(value: Mapping[str, Any]) -> Sidecar:
@@ -149,7 +162,13 @@ def _decode(value: Mapping[str, Any]) -> Sidecar:
             )
             for item in _optional(value, "tombstones", list) or ()
         ),
+        expects=_decode_expects(value),
     )
+
+
+def _decode_expects(value: Mapping[str, Any]) -> dict[str, int] | None:
+    found = _optional(value, _EXPECTS, dict)
+    return None if found is None else {key: _required(found, key, int) for key in found}
 
 
 def sidecar_address(root: str, operation_id: str) -> str:

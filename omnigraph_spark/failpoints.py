@@ -1,0 +1,80 @@
+"""Named points at which tests end a process; each says what is durable at that instant.
+
+Reaching a point that nobody armed does nothing. A point stands right after something became durable
+(or right before the first such thing), so a crash at every point is a crash at every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Failpoint:
+    """One instant of a write or of a recovery."""
+
+    name: str
+    #: What a crash here leaves behind.
+    durable: str
+
+    def reached(self) -> None:
+        """Do what was armed for this point, if anything was."""
+        action = _armed.get(self.name)
+        if action is not None:
+            action()
+
+
+#: What is to happen at which point, in this process.
+_armed: dict[str, Callable[[], None]] = {}
+
+
+def arm(point: Failpoint, action: Callable[[], None], at: int = 1) -> None:
+    """Run an action when a point is reached for the `at`-th time from now on, and only then."""
+    count = 0
+
+    def counted() -> None:
+        nonlocal count
+        count += 1
+        if count == at:
+            action()
+
+    _armed[point.name] = counted
+
+
+def disarm() -> None:
+    """Let every point do nothing again."""
+    _armed.clear()
+
+
+FORK_CREATED = Failpoint(
+    "forks.created", "a dataset has a branch that the manifest does not place; nothing else"
+)
+BEFORE_SIDECAR = Failpoint("landing.before_sidecar", "staged files that no version names")
+SIDECAR_WRITTEN = Failpoint("landing.sidecar_written", "the sidecar; no dataset has moved")
+DATASET_COMMITTED = Failpoint(
+    "landing.dataset_committed", "the sidecar, and one dataset more that has moved"
+)
+BEFORE_PUBLISH = Failpoint("landing.before_publish", "the sidecar; every dataset has moved")
+PUBLISH_LANDED = Failpoint(
+    "publish.landed", "the commit is visible; the manifest may be due for a compaction"
+)
+AFTER_PUBLISH = Failpoint("landing.after_publish", "the commit is visible; the sidecar is there")
+SIDECAR_DELETED = Failpoint("landing.sidecar_deleted", "the commit is visible; nothing is pending")
+DATASET_RESTORED = Failpoint(
+    "recovery.dataset_restored", "one dataset more stands at its pinned content again, unpublished"
+)
+RECOVERY_PUBLISHED = Failpoint(
+    "recovery.published", "manifest and datasets agree; schema files and the audit row may be due"
+)
+SCHEMA_FILE_MOVED = Failpoint(
+    "recovery.schema_file_moved", "one staged schema file more has its final name"
+)
+RECOVERY_AUDITED = Failpoint(
+    "recovery.audited", "all is done and recorded; the sidecar is still there"
+)
+
+
+def all_failpoints() -> list[Failpoint]:
+    """Return every point, in the order of a write and its recovery."""
+    return [value for value in globals().values() if isinstance(value, Failpoint)]
