@@ -177,3 +177,19 @@ class RecoveryRequiredError(OmnigraphError):
         return (
             f"{self.detail}; unfinished writes {known_names(self.operations)} own it: recover first"
         )
+
+
+@dataclass(eq=False)
+class ForeignCommitError(RecoveryRequiredError):
+    """Somebody else committed to a dataset on top of an unfinished write; undoing would lose it."""
+
+    code = "OMNIGRAPH_FOREIGN_COMMIT"
+    remedy = "Copy the rows of the versions the message names, then `graph.recover(force=True)`."
+
+    def describe(self) -> str:
+        return (
+            f"unfinished write {known_names(self.operations)} has commits of another writer on top "
+            f"of it, which recovering it would lose: {self.detail}; nothing was changed: copy "
+            f"their rows if they matter, then recover(force=True) undoes both and the rows can be "
+            f"written again (reading the graph is not affected)"
+        )
