@@ -29,9 +29,9 @@ from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.stage import StageLimits
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import canonical_root
+from omnigraph_spark.terms import Checks, OnConflict, WriteTerms
 from omnigraph_spark.transaction import Rows, Transaction
 from omnigraph_spark.view import Snapshot
-from omnigraph_spark.write import Checks, OnConflict, WriteTerms
 from omnigraph_spark.write_options import actor_or_user, check_word
 
 if TYPE_CHECKING:

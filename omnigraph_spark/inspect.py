@@ -34,13 +34,25 @@ class _Check:
     sentence: str
 
 
-def inspect(space: Workspace, pending: Sequence[Pending], state: SnapshotState) -> list[Violation]:
-    """Return every violation of the rules across rows, each with its first ids and their count."""
+def inspect(
+    space: Workspace, pending: Sequence[Pending], state: SnapshotState, every_rule: bool = True
+) -> list[Violation]:
+    """Return every violation of the rules across rows, each with its first ids and their count.
+
+    Without `every_rule` only what a merge cannot do without is checked.
+    """
     relations = Relations(space, pending, state)
     checks: list[_Check] = []
     for change in pending:
-        checks += _id_checks(change, relations)
-        checks += _completeness_checks(change, relations)
+        if change.mode is WriteMode.MERGE:
+            # Two rows cannot take the place of one, and a row has to have its required columns.
+            checks += _duplicate_checks(change, relations)
+            checks += _completeness_checks(change, relations)
+        if not every_rule:
+            continue
+        if change.mode is not WriteMode.MERGE:
+            checks += _duplicate_checks(change, relations)
+        checks += _existing_checks(change, relations)
         checks += _unique_checks(change, relations)
         checks += _end_checks(change, relations)
         checks += _stranded_checks(change, relations)
@@ -79,7 +91,7 @@ def _run(check: _Check, space: Workspace) -> Iterator[Violation]:
         )
 
 
-def _id_checks(change: Pending, relations: Relations) -> Iterator[_Check]:
+def _duplicate_checks(change: Pending, relations: Relations) -> Iterator[_Check]:
     if change.mode is WriteMode.DELETE:
         return
     side = relations.side(change.key)
@@ -90,10 +102,12 @@ def _id_checks(change: Pending, relations: Relations) -> Iterator[_Check]:
         lambda: f"SELECT id, id AS detail FROM {side.staged} GROUP BY id HAVING count(*) > 1",
         "id {id} is given more than once",
     )
-    if change.mode is WriteMode.OVERWRITE:
-        return
-    side.want(Interest(("id",), side.staged, ("id",)))
+
+
+def _existing_checks(change: Pending, relations: Relations) -> Iterator[_Check]:
     if change.mode is WriteMode.APPEND:
+        side = relations.side(change.key)
+        side.want(Interest(("id",), side.staged, ("id",)))
         yield _Check(
             "exists",
             change.key,
@@ -117,6 +131,7 @@ def _completeness_checks(change: Pending, relations: Relations) -> Iterator[_Che
     stored = arrow_schema(change.declared)
     missing = [field.name for field in stored if not field.nullable and field.name not in given]
     if missing:
+        side.want(Interest(("id",), side.staged, ("id",)))
         yield _Check(
             "required",
             change.key,

@@ -16,6 +16,7 @@ from uuid import uuid4
 from omnigraph_spark.clock import new_ulid, now_us
 from omnigraph_spark.errors import (
     ConflictError,
+    DamagedGraphError,
     DriftError,
     RecoveryRequiredError,
     StorageError,
@@ -65,14 +66,28 @@ class Landing:
     if_head: str | None = None
 
 
+@dataclass(eq=False)
 class PlanAgain(Exception):
-    """Another writer moved a dataset before anything of ours did; look again and decide."""
+    """Another writer was first, before anything of ours moved; look again and decide."""
+
+    detail: str
+    #: The type that moved, the version this write was planned on, and the one it is at.
+    type: str = ""
+    expected: int = 0
+    actual: int = 0
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+#: What `land` raises when it moved nothing: whatever was staged can go.
+NOTHING_MOVED = (PlanAgain, DriftError, DamagedGraphError, StorageError)
 
 
 def land(manifest: Manifest, landing: Landing) -> Commit:
     """Commit every dataset strictly, then make all of it visible with one publish."""
     for item in landing.prepared:
-        _check_head(manifest, item.pending)
+        check_head(manifest, item.pending)
     store = objects_at(manifest.root, manifest.settings)
     sidecar = _sidecar(manifest.root, landing)
     write_sidecar(manifest.root, store, sidecar)
@@ -88,21 +103,29 @@ def land(manifest: Manifest, landing: Landing) -> Commit:
     except (ConflictError, StorageError) as error:
         # Datasets have moved: whoever recovers the sidecar takes them back.
         raise RecoveryRequiredError((sidecar.operation_id,), error.describe()) from error
+    if commit.id != landing.lineage.commit_id:
+        # Another process did the same piece of work, with other types: ours are not pinned.
+        detail = f"commit {commit.id} did this work already"
+        raise RecoveryRequiredError((sidecar.operation_id,), detail)
     _end(manifest.root, store, sidecar)
     return commit
 
 
-def _check_head(manifest: Manifest, pending: Pending) -> None:
+def check_head(manifest: Manifest, pending: Pending) -> None:
     """Refuse a dataset that is not where the manifest pins it."""
     head = head_version(pending.address(manifest.root), manifest.settings)
     pinned = pending.entry.dataset_version
+    if head is not None and head.number == pinned:
+        return
+    newest = manifest.head(pending.branch).entries.get(pending.key)
+    if newest is not None and newest.dataset_version != pinned:
+        detail = f"{pending.key} was at version {pinned} and is at {newest.dataset_version}"
+        raise PlanAgain(detail, pending.key, pinned, newest.dataset_version)
     if head is None or head.number < pinned:
-        raise PlanAgain(f"the dataset of {pending.key} is gone or behind its pin")
-    if head.number > pinned:
-        newest = manifest.head(pending.branch).entries.get(pending.key)
-        if newest is not None and newest.dataset_version != pinned:
-            raise PlanAgain(f"{pending.key} moved to version {newest.dataset_version}")
-        raise DriftError(pending.key, pinned, head.number)
+        found = "gone" if head is None else f"at version {head.number}"
+        detail = f"the manifest pins {pending.key} at version {pinned} but its dataset is {found}"
+        raise DamagedGraphError(manifest.root, detail)
+    raise DriftError(pending.key, pinned, head.number)
 
 
 def _sidecar(root: str, landing: Landing) -> Sidecar:

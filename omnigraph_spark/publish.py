@@ -213,7 +213,7 @@ def _check_expectations(
         actual = state.visible_version(type_key)
         if actual == expected:
             continue
-        winner = _publisher(manifest, state, type_key, actual)
+        winner = find_publisher(manifest, state, type_key, actual)
         by = f" since commit {winner}" if winner else ""
         detail = (
             f"{type_key} on branch {state.branch!r} was planned on at version {expected} "
@@ -222,7 +222,10 @@ def _check_expectations(
         raise ExpectedVersionError(detail, type_key, expected, actual, winner)
 
 
-def _publisher(manifest: Manifest, state: ManifestState, type_key: str, version: int) -> str | None:
+def find_publisher(
+    manifest: Manifest, state: ManifestState, type_key: str, version: int
+) -> str | None:
+    """Return the commit that pinned a type to a version, or ended it; None when it is unknown."""
     dataset = manifest.open_version(state.branch, state.version, state.newest)
     table = dataset.table(list(state.profile.PUBLISHER_COLUMNS))
     return state.profile.publisher_of(table, type_key, version)

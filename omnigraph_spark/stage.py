@@ -79,6 +79,9 @@ class StageTask:
         incoming = iter(batches)
         first = next(incoming, None)
         if first is None:
+            if isinstance(batches, pa.RecordBatchReader):
+                # Columns that do not fit are an error even without rows.
+                Intake(self.declared, batches.schema, self.mode, self.merge_columns)
             return StageResult()
         intake = Intake(self.declared, first.schema, self.mode, self.merge_columns)
 

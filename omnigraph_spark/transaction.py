@@ -17,7 +17,8 @@ from omnigraph_spark.formats.profile import Commit
 from omnigraph_spark.names import AnyRef
 from omnigraph_spark.pending import WriteMode
 from omnigraph_spark.snapshot import GraphReader
-from omnigraph_spark.write import Write, WriteTerms
+from omnigraph_spark.terms import WriteTerms
+from omnigraph_spark.write import Write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +48,7 @@ class Transaction:
         self._write = Write(reader, branch, terms, create_from)
         self._spark = spark
         self._on_commit = on_commit
+        self._ended = False
         self.commit: Commit | None = None
 
     def append(self, type: str, rows: Rows) -> None:
@@ -67,6 +69,7 @@ class Transaction:
         """Remove rows by id or by condition; edges that end at removed nodes go, too."""
         if (ids is None) == (where is None):
             raise InvalidOptionError("where", str(where), "either ids or a condition")
+        self._refuse_ended()
         if where is not None:
             self._write.delete_where(type, where)
             return
@@ -83,6 +86,7 @@ class Transaction:
     def _stage(
         self, type: str, mode: WriteMode, rows: Rows, columns: Sequence[str] | None = None
     ) -> None:
+        self._refuse_ended()
         task = self._write.task(type, mode, columns)
         if _is_spark(rows):
             from omnigraph_spark.session.staging import stage_frame
@@ -92,7 +96,12 @@ class Transaction:
             results = [task.run(_batches(rows))]
         self._write.add(type, task, results)
 
+    def _refuse_ended(self) -> None:
+        if self._ended:
+            raise UnsupportedError("writing in a transaction that has ended", "begin another one")
+
     def __enter__(self) -> Self:
+        self._refuse_ended()
         return self
 
     def __exit__(
@@ -101,6 +110,7 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._ended = True
         if error is not None:
             self._write.abort()
             return

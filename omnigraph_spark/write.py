@@ -7,42 +7,54 @@ staging their rows a second time; overwrites and deletions give up instead.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import replace
+from typing import ParamSpec
 
 from omnigraph_spark.branches import create_branch
 from omnigraph_spark.clock import derived_ulid, new_ulid, now_us
 from omnigraph_spark.deletions import DeleteRequest, find_doomed
 from omnigraph_spark.errors import (
+    BranchExistsError,
     BranchNotFoundError,
     ConflictError,
+    ConstraintViolationError,
     ExpectedVersionError,
     HeadMovedError,
     KeyConflictError,
     MixedModesError,
     RecoveryRequiredError,
     SchemaApplyInProgressError,
+    StorageError,
     UnsupportedError,
 )
 from omnigraph_spark.forks import ensure_fork
 from omnigraph_spark.formats.profile import Commit
 from omnigraph_spark.formats.v4.sidecar import list_sidecars, read_sidecar
 from omnigraph_spark.inspect import inspect, types_read
-from omnigraph_spark.landing import Landing, PlanAgain, Prepared, land
+from omnigraph_spark.landing import (
+    NOTHING_MOVED,
+    Landing,
+    PlanAgain,
+    Prepared,
+    check_head,
+    land,
+)
 from omnigraph_spark.manifest import ManifestState
 from omnigraph_spark.names import AnyRef, BranchRef
 from omnigraph_spark.pending import Pending, WriteMode
 from omnigraph_spark.preparing import discard_prepared, prepare
-from omnigraph_spark.publish import LineageIntent, find_repeat
+from omnigraph_spark.publish import LineageIntent, find_publisher, find_repeat
 from omnigraph_spark.snapshot import GraphReader
-from omnigraph_spark.stage import StageLimits, StageResult, StageTask
-from omnigraph_spark.storage.datasets import open_dataset
+from omnigraph_spark.stage import StageResult, StageTask
+from omnigraph_spark.storage.datasets import DatasetAddress, open_dataset
 from omnigraph_spark.storage.fence import head_version
 from omnigraph_spark.storage.locks import writer_lock
 from omnigraph_spark.storage.objects import objects_at
-from omnigraph_spark.storage.staging import discard
+from omnigraph_spark.storage.staging import StagedFile, discard
+from omnigraph_spark.terms import Checks, WriteTerms
 from omnigraph_spark.violations import refuse
 from omnigraph_spark.workspace import DuckWorkspace, Workspace
 
@@ -51,35 +63,7 @@ from omnigraph_spark.workspace import DuckWorkspace, Workspace
 REBASES = 5
 
 
-class OnConflict(StrEnum):
-    """What to do when another commit landed since the write was planned."""
-
-    REBASE = "rebase"
-    FAIL = "fail"
-
-
-class Checks(StrEnum):
-    """Which rules are checked: all, or only those of single rows."""
-
-    ALL = "all"
-    ROWS = "rows"
-
-
-@dataclass(frozen=True)
-class WriteTerms:
-    """Under which terms a transaction may become visible."""
-
-    actor: str | None = None
-    #: None: rebase what only adds, fail what overwrites or deletes.
-    on_conflict: OnConflict | None = None
-    expected: Mapping[str, int] = field(default_factory=dict)
-    if_commit: str | None = None
-    #: A pair that names this piece of work: done once, it is not done again.
-    once: tuple[str, str] | None = None
-    checks: Checks = Checks.ALL
-    limits: StageLimits = field(default_factory=StageLimits)
-
-
+P = ParamSpec("P")
 SpaceFactory = Callable[[], AbstractContextManager[Workspace]]
 
 
@@ -130,11 +114,16 @@ class Write:
         pending = self._pending(type_name, task.mode, task.merge_columns)
         results = list(results)
         files = tuple(file for result in results for file in result.files)
+        try:
+            refuse(found for result in results for found in result.violations)
+        except ConstraintViolationError:
+            # No part of an input is kept, also when the caller goes on without it.
+            self._discard(task.address, files)
+            raise
         if task.mode is WriteMode.DELETE:
             self._deletes.append(DeleteRequest(pending.key, task.address, files))
         else:
             self._changes[pending.key] = replace(pending, files=(*pending.files, *files))
-        refuse(found for result in results for found in result.violations)
 
     def delete_where(self, type_name: str, where: str) -> None:
         """Remove the rows of a type that meet a condition, and edges that end at them."""
@@ -192,41 +181,45 @@ class Write:
     def commit(self, space_factory: SpaceFactory = DuckWorkspace) -> Commit | None:
         """Check everything and make it visible; None when there is nothing to do."""
         commit_id = derived_ulid(*self._terms.once) if self._terms.once else new_ulid()
-        reason = ""
+        moved = PlanAgain("")
         for attempt in range(REBASES + 1):
             with ExitStack() as held:
                 lock = writer_lock(self.base.root, self.branch)
                 if attempt:
                     held.enter_context(lock)
-                    self._rebase(reason)
-                space = held.enter_context(space_factory())
-                pending = self._inspected(space)
-                if not pending:
-                    self.abort()
-                    return None
-                if not attempt:
-                    # The first inspection may take long, and holds nobody up.
-                    held.enter_context(lock)
+                    self._rebase(moved)
                 try:
+                    if self._terms.once and (done := find_repeat(self._state(), commit_id)):
+                        # Before the rules are checked: rows that are there already break some.
+                        self.abort()
+                        return done
+                    space = held.enter_context(space_factory())
+                    pending = self._inspected(space)
+                    if not pending:
+                        self.abort()
+                        return None
+                    if not attempt:
+                        # The first inspection may take long, and holds nobody up.
+                        held.enter_context(lock)
                     return self._land(space, pending, commit_id)
-                except PlanAgain as moved:
-                    reason = str(moved)
-        raise ConflictError(f"{REBASES} attempts on branch {self.branch!r} each lost: {reason}")
+                except PlanAgain as reason:
+                    moved = reason
+        raise ConflictError(f"{REBASES + 1} attempts on branch {self.branch!r} lost: {moved}")
 
     def _inspected(self, space: Workspace) -> list[Pending]:
         """Return the changes that have an effect, after every rule was checked."""
         pending = [
             change
             for change in self._changes.values()
-            if change.files or change.mode is WriteMode.OVERWRITE
+            # Nothing in the place of nothing is no change.
+            if change.files or (change.mode is WriteMode.OVERWRITE and change.entry.rows)
         ]
         if self._deletes:
             pending = find_doomed(space, self._deletes, self.base, self.branch)
-        if self._terms.checks is Checks.ALL:
-            violations = inspect(space, pending, self.base)
-            if violations and all(found.rule == "exists" for found in violations):
-                raise KeyConflictError("; ".join(map(str, violations)))
-            refuse(violations)
+        violations = inspect(space, pending, self.base, self._terms.checks is Checks.ALL)
+        if violations and all(found.rule == "exists" for found in violations):
+            raise KeyConflictError("; ".join(map(str, violations)))
+        refuse(violations)
         # Always in the same order: writers that share types then meet at the first of them.
         return sorted(pending, key=lambda change: change.key)
 
@@ -235,78 +228,112 @@ class Write:
         if manifest.schema_apply_in_progress():
             raise SchemaApplyInProgressError("a schema change holds its lock, or died holding it")
         self._refuse_unfinished()
-        if self._branch_is_new:
-            create_branch(manifest, self.branch, self.base)
-            self._branch_is_new = False
-        state = manifest.head(self.branch)
+        state = self._state()
         if (done := find_repeat(state, commit_id)) is not None:
             self.abort()
             return done
         expected = self._expectations(state, pending)
+        for change in pending:
+            if not change.forks:
+                check_head(manifest, change)
+        # Whatever can be refused was refused: from here on there are traces.
+        self._make_branch()
         prepared: list[Prepared] = []
         try:
             for change in pending:
                 ensure_fork(manifest, change)
                 prepared.append(prepare(manifest, change, space))
             lineage = LineageIntent(commit_id, now_us(), self._terms.actor)
-            landing = Landing(self.branch, prepared, expected, lineage, self._strict_head(pending))
+            landing = Landing(self.branch, prepared, expected, lineage, self._strict_head())
             self._effects = True
-            commit = land(manifest, landing)
-        except PlanAgain:
-            self._effects = False
-            for item in prepared:
-                discard_prepared(manifest, item)
+            try:
+                commit = land(manifest, landing)
+            except NOTHING_MOVED:
+                self._effects = False
+                raise
+        except BaseException:
+            if not self._effects:
+                for item in prepared:
+                    _quietly(discard_prepared, manifest, item)
             raise
         self._discard_replaced(prepared)
         summaries = {item.pending.key: item.summary for item in prepared}
         return replace(commit, changes=summaries)
 
+    def _state(self) -> ManifestState:
+        """Return the newest state of the branch, or of what it is going to begin at."""
+        manifest = self._reader.manifest
+        if not self._branch_is_new:
+            return manifest.head(self.branch)
+        if manifest.branch_file(self.branch) is not None:
+            raise self._made_meanwhile()
+        return manifest.at(self.base.branch, self.base.manifest_version)
+
+    def _make_branch(self) -> None:
+        if not self._branch_is_new:
+            return
+        try:
+            create_branch(self._reader.manifest, self.branch, self.base)
+        except BranchExistsError as error:
+            raise self._made_meanwhile() from error
+        self._branch_is_new = False
+
+    def _made_meanwhile(self) -> PlanAgain:
+        self._branch_is_new = False
+        return PlanAgain(f"branch {self.branch!r} was made by another writer")
+
     # -- terms -------------------------------------------------------------------------------------
 
     def _expectations(self, state: ManifestState, pending: Sequence[Pending]) -> dict[str, int]:
         """Return the version of every type read or written, if the branch still has them all."""
-        head = state.lineage.head
-        if self._terms.if_commit is not None and (head is None or head.id != self._terms.if_commit):
-            found = "no commit" if head is None else head.id
-            raise HeadMovedError(
-                f"branch {self.branch!r} is at {found}, not {self._terms.if_commit}"
-            )
-        for key, version in self._terms.expected.items():
-            entry = state.entries.get(key)
-            actual = entry.dataset_version if entry else 0
-            if actual != version:
-                detail = f"{key} was expected at version {version} and is at {actual}"
-                raise ExpectedVersionError(detail, key, version, actual)
+        self._terms.check(state)
         expected = {
             key: self.base.entries[key].dataset_version for key in types_read(pending, self.base)
         }
+        if state.lineage.find(self.base.commit.id) is None:
+            # What was staged may have gone with the branch.
+            raise ConflictError(f"branch {self.branch!r} was deleted and made again meanwhile")
         for key, version in expected.items():
-            entry = state.entries.get(key)
-            if entry is None or entry.dataset_version != version:
-                raise PlanAgain(f"{key} is no longer at version {version}")
-        if self._strict_head(pending) not in (None, head.id if head else None):
-            raise PlanAgain(f"branch {self.branch!r} has a new commit")
+            actual = state.visible_version(key)
+            if actual != version:
+                detail = f"{key} was planned on at version {version} and is at {actual}"
+                raise PlanAgain(detail, key, version, actual)
+        head = state.lineage.head
+        if self._strict_head() not in (None, head.id if head else None):
+            raise PlanAgain(f"branch {self.branch!r} is no longer at {self.base.commit.id}")
         return {**self._terms.expected, **expected}
 
-    def _strict_head(self, pending: Sequence[Pending]) -> str | None:
+    def _strict_head(self) -> str | None:
         """Return the commit the branch must still be at; additive writes land on any."""
         if self._terms.if_commit is not None:
             return self._terms.if_commit
-        return self.base.commit.id if self._may_not_rebase(pending) else None
+        return None if self._may_rebase() else self.base.commit.id
 
-    def _may_not_rebase(self, pending: Iterable[Pending]) -> bool:
-        if self._terms.on_conflict is not None:
-            return self._terms.on_conflict is OnConflict.FAIL
-        return any(change.mode in (WriteMode.OVERWRITE, WriteMode.DELETE) for change in pending)
+    def _may_rebase(self) -> bool:
+        modes = {change.mode for change in self._changes.values()}
+        return self._terms.may_rebase({*modes, *([WriteMode.DELETE] if self._deletes else ())})
 
-    def _rebase(self, reason: str) -> None:
+    def _rebase(self, moved: PlanAgain) -> None:
         """Plan on the newest commit, or give up when the terms say so."""
         newest = self._reader.resolve(BranchRef(self.branch))
-        may_not = bool(self._deletes) or self._may_not_rebase(self._changes.values())
-        if may_not and self._terms.on_conflict is not OnConflict.REBASE:
-            raise ConflictError(f"{reason}; commit {newest.commit.id} landed first")
+        if not self._may_rebase():
+            raise self._conflict(moved, newest.commit.id)
+        for key in {*self._changes, *(request.key for request in self._deletes)}:
+            type_key = newest.entry(key).type_key
+            if newest.schema.get(type_key) != self.base.schema.get(type_key):
+                raise ConflictError(f"the schema of {key} was changed meanwhile")
         self.base = newest
         self._changes = {key: change.on(newest.entry(key)) for key, change in self._changes.items()}
+
+    def _conflict(self, moved: PlanAgain, head: str) -> ConflictError:
+        """Say who was faster."""
+        if not moved.type:
+            return HeadMovedError(f"{moved}: commit {head} landed first")
+        manifest = self._reader.manifest
+        state = manifest.head(self.branch)
+        winner = find_publisher(manifest, state, moved.type, moved.actual) or head
+        detail = f"{moved} since commit {winner}"
+        return ExpectedVersionError(detail, moved.type, moved.expected, moved.actual, winner)
 
     def _refuse_unfinished(self) -> None:
         """Refuse to write while an unfinished write owns datasets of this branch."""
@@ -339,15 +366,25 @@ class Write:
 
     def _discard_staged(self) -> None:
         for change in self._changes.values():
-            discard(change.address(self.base.root), change.files, self.base.settings)
+            self._discard(change.address(self.base.root), change.files)
         for request in self._deletes:
-            discard(request.address, request.files, self.base.settings)
+            self._discard(request.address, request.files)
 
     def _discard_replaced(self, prepared: Iterable[Prepared]) -> None:
         """Delete staged files that a merge wrote anew: no version names them."""
         for item in prepared:
             if item.rewritten:
-                address = item.pending.address(self.base.root)
-                discard(address, item.pending.files, self.base.settings)
+                self._discard(item.pending.address(self.base.root), item.pending.files)
         for request in self._deletes:
-            discard(request.address, request.files, self.base.settings)
+            self._discard(request.address, request.files)
+
+    def _discard(self, address: DatasetAddress, files: Iterable[StagedFile]) -> None:
+        _quietly(discard, address, files, self.base.settings)
+
+
+def _quietly(discard: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Delete files that nobody needs; if that fails, what is being reported matters more."""
+    try:
+        discard(*args, **kwargs)
+    except StorageError as error:
+        warnings.warn(f"files that no version names stayed behind: {error}", stacklevel=3)

@@ -14,7 +14,7 @@ from omnigraph_spark.names import MAIN, AnyRef, Ref, TypeKey, check_actor, check
 from omnigraph_spark.options import COUNT, NAMES, SIZE, TEXT, Kind, Options, choice, option
 from omnigraph_spark.pending import WriteMode
 from omnigraph_spark.stage import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, StageLimits
-from omnigraph_spark.write import Checks, OnConflict, WriteTerms
+from omnigraph_spark.terms import Checks, OnConflict, WriteTerms
 
 
 def _versions(text: str) -> dict[str, int]:
