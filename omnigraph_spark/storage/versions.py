@@ -49,7 +49,10 @@ def landed_version(
 
 
 def transaction_id(address: DatasetAddress, version: int, settings: StorageSettings) -> str | None:
-    """Return the uuid of the transaction that made a version, None when there is no version."""
+    """Return the uuid of the transaction that made a version, None when there is no version.
+
+    A version that does not say is not one of ours: it has the empty text.
+    """
     import lance
 
     try:
@@ -58,7 +61,8 @@ def transaction_id(address: DatasetAddress, version: int, settings: StorageSetti
             found = lance.dataset(
                 address.uri, version=version, storage_options=settings.for_lance()
             )
-            return str(found.read_transaction(version).uuid)
+            transaction = found.read_transaction(version)
+            return "" if transaction is None else str(transaction.uuid)
     except StorageError as error:
         if error.kind == NOT_FOUND:
             return None
