@@ -103,7 +103,7 @@ def _roll_forward(manifest: Manifest, found: Observed) -> Recovery:
     expect: dict[str, int] = {}
     for state in found.facts.pins:
         pin, address = state.pin, dataset_of(manifest, found.state, state.pin)
-        changes.append(_pin_newest(manifest, pin.type_key, address, state.head or 0))
+        changes.append(pin_version(manifest, pin.type_key, address, state.head or 0))
         expect[pin.type_key] = pin.expected_version
     for new in found.sidecar.registrations:
         if new.type_key in found.state.entries:
@@ -114,7 +114,7 @@ def _roll_forward(manifest: Manifest, found: Observed) -> Recovery:
             detail = f"the dataset of {new.type_key}, which a schema change was to add, is gone"
             raise DamagedGraphError(manifest.root, detail)
         changes.append(RegisterType(new.type_key, new.path))
-        changes.append(_pin_newest(manifest, new.type_key, address, newest.number))
+        changes.append(pin_version(manifest, new.type_key, address, newest.number))
         expect[new.type_key] = 0
     for gone in found.sidecar.tombstones:
         if gone.type_key in found.state.entries:
@@ -202,9 +202,10 @@ def _discard(manifest: Manifest, found: Observed) -> Recovery:
     return _recovery(found, RecoveryKind.ORPHANED_BRANCH_DISCARDED, [], commit)
 
 
-def _pin_newest(
+def pin_version(
     manifest: Manifest, type_key: str, address: DatasetAddress, version: int
 ) -> PublishVersion:
+    """Return the change that pins a type to a version that exists, with its number of rows."""
     settings = manifest.settings
     landed = landed_version(address, version, settings)
     fragments = open_dataset(address, version, settings, landed.e_tag).fragments()

@@ -57,6 +57,15 @@ class LocalObjects:
             # Finer than `stat`: it tells versions apart that were made within a microsecond.
             yield Listed(name, f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}")
 
+    def folders(self, folder: str) -> list[str]:
+        try:
+            with os.scandir(folder) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return []
+            raise _failure(folder, error) from error
+
     def exists(self, folder: str) -> bool:
         return os.path.exists(folder)
 

@@ -48,6 +48,9 @@ class ObjectStore(Protocol):
         Pages are fetched as they are consumed: whoever wants the first names asks for small pages.
         """
 
+    def folders(self, folder: str) -> list[str]:
+        """Return the names of the folders directly in a folder, in byte order."""
+
     def exists(self, folder: str) -> bool:
         """Tell whether anything lies at or below a folder."""
 

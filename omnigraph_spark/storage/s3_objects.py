@@ -63,6 +63,18 @@ class S3Objects:
                 for found in page.get("Contents", ()):
                     yield Listed(found["Key"].rsplit("/", 1)[-1], found["ETag"].strip('"'))
 
+    def folders(self, folder: str) -> list[str]:
+        bucket, key = split_s3(folder)
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=f"{key}/", Delimiter="/"
+        )
+        with _failures(folder):
+            return [
+                found["Prefix"].rstrip("/").rsplit("/", 1)[-1]
+                for page in pages
+                for found in page.get("CommonPrefixes", ())
+            ]
+
     def exists(self, folder: str) -> bool:
         bucket, key = split_s3(folder)
         with _failures(folder):

@@ -1,0 +1,245 @@
+"""What is not as it should be in a graph, each finding with what to do about it.
+
+Looks at one branch and at what all branches share, and changes nothing. It costs a few requests per
+type, however many rows and commits there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from omnigraph_spark.compaction import FRAGMENTS_KEPT
+from omnigraph_spark.errors import DamagedGraphError, StorageError, UnsupportedError
+from omnigraph_spark.formats.v4.sidecar import Sidecar, list_sidecars, read_sidecar
+from omnigraph_spark.formats.v4.staged_schema import staged_files
+from omnigraph_spark.manifest import Entry, Manifest, ManifestState
+from omnigraph_spark.names import MAIN, SCHEMA_APPLY_LOCK, timestamp_text
+from omnigraph_spark.recovery.classify import classify
+from omnigraph_spark.recovery.observe import observe
+from omnigraph_spark.schema.indexes import IndexKind, declared_indexes
+from omnigraph_spark.schema.model import GraphSchema
+from omnigraph_spark.storage.branches import list_branches
+from omnigraph_spark.storage.datasets import (
+    DatasetAddress,
+    PinnedDataset,
+    open_dataset,
+    probe_version,
+)
+from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.places import moved_from
+from omnigraph_spark.storage.translate import NOT_FOUND
+from omnigraph_spark.storage.uri import join
+
+
+class FindingKind(StrEnum):
+    """What can be wrong."""
+
+    UNFINISHED_WRITE = "unfinished_write"
+    UNREADABLE_SIDECAR = "unreadable_sidecar"
+    STAGED_SCHEMA = "staged_schema"
+    SCHEMA_LOCK = "schema_lock"
+    HEAD_AHEAD = "head_ahead"
+    VERSION_RECLAIMED = "version_reclaimed"
+    ORPHAN_FORK = "orphan_fork"
+    ORPHAN_FOLDER = "orphan_folder"
+    MISSING_INDEX = "missing_index"
+    MANIFEST_FRAGMENTS = "manifest_fragments"
+    MOVED_ROOT = "moved_root"
+
+
+REMEDIES: dict[FindingKind, str] = {
+    FindingKind.UNFINISHED_WRITE: "graph.recover() finishes or undoes it",
+    FindingKind.UNREADABLE_SIDECAR: (
+        "recover with the release that wrote it, or remove the file after looking into its types"
+    ),
+    FindingKind.STAGED_SCHEMA: "graph.recover() decides about them",
+    FindingKind.SCHEMA_LOCK: (
+        "if no schema change is running, graph.release_schema_lock() allows writing again"
+    ),
+    FindingKind.HEAD_AHEAD: (
+        "graph.repair() shows what was written outside of the graph; with confirm=True or "
+        "force=True it is published"
+    ),
+    FindingKind.VERSION_RECLAIMED: (
+        "restore the dataset from a copy, or delete the branch: a cleanup removed what it pins"
+    ),
+    FindingKind.ORPHAN_FORK: (
+        "nothing reads it: the next write on a branch of that name makes it anew, and a cleanup "
+        "removes it"
+    ),
+    FindingKind.ORPHAN_FOLDER: (
+        "delete the folder: no type lies there, and a type of that name cannot be added before"
+    ),
+    FindingKind.MISSING_INDEX: (
+        "graph.build_indexes() builds it; until then lookups read the whole type"
+    ),
+    FindingKind.MANIFEST_FRAGMENTS: "the next write on the branch compacts it",
+    FindingKind.MOVED_ROOT: (
+        "move the graph back before the engine uses its branches; this package reads them here"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is not as it should be."""
+
+    kind: FindingKind
+    detail: str
+    type_key: str | None = None
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return REMEDIES[self.kind]
+
+
+def find_problems(manifest: Manifest, branch: str, schema: GraphSchema) -> list[Finding]:
+    """Look at everything; an empty list means that all is well."""
+    state = manifest.head(branch)
+    sidecars, unfinished = _sidecars(manifest)
+    return [
+        *unfinished,
+        *_schema_change(manifest),
+        *_types(manifest, state, schema, sidecars),
+        *_orphan_folders(manifest, state),
+        *_manifest(manifest, state),
+        *_moved_root(manifest),
+    ]
+
+
+def _sidecars(manifest: Manifest) -> tuple[list[Sidecar], list[Finding]]:
+    store = objects_at(manifest.root, manifest.settings)
+    sidecars, findings = [], []
+    for operation_id in list_sidecars(manifest.root, store):
+        try:
+            sidecar = read_sidecar(manifest.root, store, operation_id)
+        except (DamagedGraphError, UnsupportedError) as error:
+            findings.append(Finding(FindingKind.UNREADABLE_SIDECAR, error.describe()))
+            continue
+        if sidecar is not None:
+            sidecars.append(sidecar)
+            findings.append(Finding(FindingKind.UNFINISHED_WRITE, _describe(manifest, sidecar)))
+    return sidecars, findings
+
+
+def _describe(manifest: Manifest, sidecar: Sidecar) -> str:
+    verdict = classify(sidecar, observe(manifest, sidecar).facts)
+    reason = f" ({verdict.reason})" if verdict.reason else ""
+    return (
+        f"{sidecar.writer} {sidecar.operation_id} on branch {sidecar.branch!r} began at "
+        f"{timestamp_text(sidecar.started_at_us)} and did not end: {verdict.decision}{reason}"
+    )
+
+
+def _schema_change(manifest: Manifest) -> Iterator[Finding]:
+    store = objects_at(manifest.root, manifest.settings)
+    if staged := staged_files(manifest.root, store):
+        detail = f"a schema change left new versions of {', '.join(staged)} beside those in force"
+        yield Finding(FindingKind.STAGED_SCHEMA, detail)
+    lock = manifest.branch_file(SCHEMA_APPLY_LOCK)
+    if lock is not None:
+        since = timestamp_text(lock.created_at_us)
+        yield Finding(FindingKind.SCHEMA_LOCK, f"a schema change holds its lock since {since}")
+
+
+def _types(
+    manifest: Manifest, state: ManifestState, schema: GraphSchema, sidecars: list[Sidecar]
+) -> Iterator[Finding]:
+    own = None if state.branch == MAIN else state.branch
+    pending = {pin.type_key for s in sidecars if s.branch == state.branch for pin in s.pins}
+    branches = {*manifest.branch_names(), SCHEMA_APPLY_LOCK}
+    for key, entry in state.entries.items():
+        trunk = DatasetAddress(manifest.root, entry.path)
+        for fork in list_branches(trunk, manifest.settings):
+            # Of other branches than this one it is not known here which types they write.
+            if fork not in branches or (fork == own and entry.dataset_branch != own):
+                detail = f"its dataset has a branch {fork!r} that no branch of the graph reads"
+                yield Finding(FindingKind.ORPHAN_FORK, detail, key)
+        if entry.dataset_branch == own and key not in pending:
+            yield from _ahead(manifest, entry)
+        dataset = _open(manifest, entry)
+        if dataset is None:
+            detail = f"version {entry.dataset_version} of its dataset is pinned and gone"
+            yield Finding(FindingKind.VERSION_RECLAIMED, detail, key)
+        else:
+            yield from _missing_indexes(dataset, entry, schema)
+
+
+def _ahead(manifest: Manifest, entry: Entry) -> Iterator[Finding]:
+    address = DatasetAddress(manifest.root, entry.path, entry.dataset_branch)
+    newest = probe_version(address, manifest.settings)
+    if newest is not None and newest.number > entry.dataset_version:
+        detail = (
+            f"its dataset is at version {newest.number} and the manifest pins "
+            f"{entry.dataset_version}: reading is exact, writing is refused"
+        )
+        yield Finding(FindingKind.HEAD_AHEAD, detail, str(entry.type_key))
+
+
+def _open(manifest: Manifest, entry: Entry) -> PinnedDataset | None:
+    address = DatasetAddress(manifest.root, entry.path, entry.dataset_branch)
+    try:
+        return open_dataset(address, entry.dataset_version, manifest.settings, entry.tag)
+    except StorageError as error:
+        if error.kind != NOT_FOUND:
+            raise
+        return None
+
+
+def _missing_indexes(
+    dataset: PinnedDataset, entry: Entry, schema: GraphSchema
+) -> Iterator[Finding]:
+    declared = schema.get(entry.type_key)
+    if declared is None or not entry.rows:
+        return
+    there = {(index.columns[0], index.kind) for index in dataset.indexes() if index.columns}
+    for wanted in declared_indexes(declared):
+        # A vector index waits for the first vector, and whether there is one only rows tell.
+        if wanted.kind is not IndexKind.VECTOR and (wanted.column, str(wanted.kind)) not in there:
+            detail = f"column {wanted.column} has no {wanted.kind} index"
+            yield Finding(FindingKind.MISSING_INDEX, detail, str(entry.type_key))
+
+
+def _orphan_folders(manifest: Manifest, state: ManifestState) -> Iterator[Finding]:
+    """Find folders of types that no manifest names: a schema change made them and was undone."""
+    store = objects_at(manifest.root, manifest.settings)
+    known = _locations(manifest, state)
+    for kind in ("nodes", "edges"):
+        for name in store.folders(join(manifest.root, kind)):
+            if f"{kind}/{name}" not in known:
+                yield Finding(FindingKind.ORPHAN_FOLDER, f"nothing names the folder {kind}/{name}")
+
+
+def _locations(manifest: Manifest, state: ManifestState) -> set[str]:
+    on_main: Mapping[str, str] = state.locations
+    if state.branch != MAIN:
+        # Types are added on main, while it is the only branch.
+        on_main = manifest.head().locations
+    return {*on_main.values(), *state.locations.values()}
+
+
+def _manifest(manifest: Manifest, state: ManifestState) -> Iterator[Finding]:
+    dataset = manifest.open_version(state.branch, state.version, state.newest)
+    count = len(dataset.fragments())
+    if count > FRAGMENTS_KEPT:
+        yield Finding(
+            FindingKind.MANIFEST_FRAGMENTS,
+            f"__manifest of branch {state.branch!r} has {count} fragments, above {FRAGMENTS_KEPT}: "
+            f"reading and publishing cost more than they need to",
+        )
+
+
+def _moved_root(manifest: Manifest) -> Iterator[Finding]:
+    """Look at one branch: all of them name the place where the graph was."""
+    names = [name for name in manifest.branch_names() if name != MAIN]
+    if not names:
+        return
+    old = moved_from(
+        manifest.address(names[0]), manifest.newest(names[0]).number, manifest.settings
+    )
+    if old is not None:
+        detail = f"branches were made when the graph lay elsewhere: they name {old}"
+        yield Finding(FindingKind.MOVED_ROOT, detail)
