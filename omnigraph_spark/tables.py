@@ -1,15 +1,11 @@
-"""Tables about a graph: commits, branches, entries, schema, fragments, indexes.
+"""Tables about a graph: commits, branches, entries, schema, fragments, indexes, upkeep.
 
 Each is declared once, with its columns; the data source, the Python API and the README read this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
-
-import pyarrow as pa
+from collections.abc import Iterator
 
 from omnigraph_spark.branches import read_branches
 from omnigraph_spark.errors import InvalidOptionError, nearest
@@ -30,30 +26,17 @@ from omnigraph_spark.schema.model import (
 )
 from omnigraph_spark.snapshot import GraphReader, SnapshotState
 from omnigraph_spark.storage.datasets import Index
-
-Row = tuple[Any, ...]
-
-TIMESTAMP = pa.timestamp("us", tz="UTC")
-_TEXTS = pa.list_(pa.string())
-
-
-@dataclass(frozen=True)
-class MetadataTable:
-    """One table about a graph."""
-
-    name: str
-    #: What one row stands for.
-    row: str
-    schema: pa.Schema
-    rows: Callable[[SnapshotState], Iterable[Row]]
-
-    def read(self, state: SnapshotState) -> pa.Table:
-        """Read the table as of a snapshot."""
-        columns = list(zip(*self.rows(state), strict=True)) or [() for _ in self.schema]
-        arrays = [
-            pa.array(values, field.type) for values, field in zip(columns, self.schema, strict=True)
-        ]
-        return pa.Table.from_arrays(arrays, schema=self.schema)
+from omnigraph_spark.table_shape import (
+    FLAG,
+    LONG,
+    TEXT,
+    TEXTS,
+    TIMESTAMP,
+    MetadataTable,
+    Row,
+    declare_table,
+)
+from omnigraph_spark.upkeep_tables import UPKEEP_TABLES
 
 
 def metadata_table(name: str) -> MetadataTable:
@@ -231,137 +214,127 @@ def _indexes(state: SnapshotState) -> Iterator[Row]:
             )
 
 
-def _table(
-    name: str,
-    row: str,
-    rows: Callable[[SnapshotState], Iterable[Row]],
-    columns: dict[str, pa.DataType],
-) -> MetadataTable:
-    return MetadataTable(name, row, pa.schema(list(columns.items())), rows)
-
-
-_TEXT, _LONG, _FLAG = pa.string(), pa.int64(), pa.bool_()
-
 METADATA_TABLES: dict[str, MetadataTable] = {
     table.name: table
     for table in (
-        _table(
+        declare_table(
             "commits",
             "graph commit visible on the branch, newest first",
             _commits,
             {
-                "id": _TEXT,
-                "branch": _TEXT,
-                "manifest_version": _LONG,
-                "parent_id": _TEXT,
-                "merged_parent_id": _TEXT,
-                "actor": _TEXT,
+                "id": TEXT,
+                "branch": TEXT,
+                "manifest_version": LONG,
+                "parent_id": TEXT,
+                "merged_parent_id": TEXT,
+                "actor": TEXT,
                 "created_at": TIMESTAMP,
             },
         ),
-        _table(
+        declare_table(
             "branches",
             "branch of the graph",
             _branches,
             {
-                "name": _TEXT,
-                "head": _TEXT,
-                "manifest_version": _LONG,
-                "parent": _TEXT,
-                "forked_types": _TEXTS,
+                "name": TEXT,
+                "head": TEXT,
+                "manifest_version": LONG,
+                "parent": TEXT,
+                "forked_types": TEXTS,
                 "created_at": TIMESTAMP,
             },
         ),
-        _table(
+        declare_table(
             "entries",
             "type in the snapshot",
             _entries,
             {
-                "type_key": _TEXT,
-                "path": _TEXT,
-                "dataset_branch": _TEXT,
-                "dataset_version": _LONG,
-                "rows": _LONG,
-                "bytes": _LONG,
-                "fragments": _LONG,
+                "type_key": TEXT,
+                "path": TEXT,
+                "dataset_branch": TEXT,
+                "dataset_version": LONG,
+                "rows": LONG,
+                "bytes": LONG,
+                "fragments": LONG,
             },
         ),
-        _table(
+        declare_table(
             "types",
             "type in the snapshot, with what the schema says of it",
             _types,
             {
-                "type_key": _TEXT,
-                "kind": _TEXT,
-                "name": _TEXT,
-                "from_type": _TEXT,
-                "to_type": _TEXT,
-                "key": _TEXTS,
-                "card_min": _LONG,
-                "card_max": _LONG,
-                "implements": _TEXTS,
-                "row_count": _LONG,
-                "description": _TEXT,
+                "type_key": TEXT,
+                "kind": TEXT,
+                "name": TEXT,
+                "from_type": TEXT,
+                "to_type": TEXT,
+                "key": TEXTS,
+                "card_min": LONG,
+                "card_max": LONG,
+                "implements": TEXTS,
+                "row_count": LONG,
+                "description": TEXT,
             },
         ),
-        _table(
+        declare_table(
             "properties",
             "column of a type",
             _properties,
             {
-                "type_key": _TEXT,
-                "property": _TEXT,
-                "position": _LONG,
-                "declared_type": _TEXT,
-                "spark_type": _TEXT,
-                "nullable": _FLAG,
-                "key": _FLAG,
-                "enum_values": _TEXTS,
-                "vector_dimension": _LONG,
-                "embed_source": _TEXT,
-                "description": _TEXT,
+                "type_key": TEXT,
+                "property": TEXT,
+                "position": LONG,
+                "declared_type": TEXT,
+                "spark_type": TEXT,
+                "nullable": FLAG,
+                "key": FLAG,
+                "enum_values": TEXTS,
+                "vector_dimension": LONG,
+                "embed_source": TEXT,
+                "description": TEXT,
             },
         ),
-        _table(
+        declare_table(
             "constraints",
             "constraint of a type",
             _constraints,
             {
-                "type_key": _TEXT,
-                "kind": _TEXT,
-                "properties": _TEXTS,
-                "min": _TEXT,
-                "max": _TEXT,
-                "pattern": _TEXT,
+                "type_key": TEXT,
+                "kind": TEXT,
+                "properties": TEXTS,
+                "min": TEXT,
+                "max": TEXT,
+                "pattern": TEXT,
             },
         ),
-        _table(
+        declare_table(
             "fragments",
             "Lance fragment of a type",
             _fragments,
             {
-                "type_key": _TEXT,
-                "fragment_id": _LONG,
-                "rows": _LONG,
-                "deleted_rows": _LONG,
-                "size_bytes": _LONG,
-                "files": _LONG,
+                "type_key": TEXT,
+                "fragment_id": LONG,
+                "rows": LONG,
+                "deleted_rows": LONG,
+                "size_bytes": LONG,
+                "files": LONG,
             },
         ),
-        _table(
+        declare_table(
             "indexes",
             "index of a type, with how much of it is covered",
             _indexes,
             {
-                "type_key": _TEXT,
-                "name": _TEXT,
-                "columns": _TEXTS,
-                "kind": _TEXT,
-                "fragments_covered": _LONG,
-                "fragments_total": _LONG,
-                "rows_not_covered": _LONG,
+                "type_key": TEXT,
+                "name": TEXT,
+                "columns": TEXTS,
+                "kind": TEXT,
+                "fragments_covered": LONG,
+                "fragments_total": LONG,
+                "rows_not_covered": LONG,
             },
         ),
+        *UPKEEP_TABLES,
     )
 }
 

@@ -21,7 +21,8 @@ from omnigraph_spark.session.types import (
 )
 from omnigraph_spark.snapshot import GraphReader, SnapshotState
 from omnigraph_spark.storage.settings import StorageSettings
-from omnigraph_spark.tables import MetadataTable, metadata_table
+from omnigraph_spark.table_shape import MetadataTable
+from omnigraph_spark.tables import metadata_table
 from pyspark_omnigraph.plainly import plainly_each
 
 if TYPE_CHECKING:
