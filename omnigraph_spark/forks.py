@@ -7,6 +7,7 @@ taken over when it still stands exactly where this write would fork, and made an
 from __future__ import annotations
 
 from omnigraph_spark.errors import BranchExistsError, RecoveryRequiredError
+from omnigraph_spark.failpoints import FORK_CREATED
 from omnigraph_spark.formats.v4.sidecar import list_sidecars, read_sidecar
 from omnigraph_spark.landing import PlanAgain
 from omnigraph_spark.manifest import Manifest
@@ -62,6 +63,7 @@ def _fork(trunk: DatasetAddress, pending: Pending, settings: StorageSettings) ->
         pending.entry.dataset_version,
         settings,
     )
+    FORK_CREATED.reached()
 
 
 def _refuse_if_owned(manifest: Manifest, pending: Pending) -> None:

@@ -3,7 +3,8 @@
 Everything before this is invisible and can be thrown away. Here, and only here, datasets move. The
 window costs a few small files per type, never rows. A failure ends in one of three ways: nothing
 moved (`PlanAgain`: the writer looks again), it may have happened (`OutcomeUnknownError`), or some
-datasets moved and the sidecar owns them (`RecoveryRequiredError`).
+datasets moved and the sidecar owns them (`PartlyLanded`: the writer can undo them itself, or, when
+storage did not answer, `RecoveryRequiredError`).
 """
 
 from __future__ import annotations
@@ -13,16 +14,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
-from omnigraph_spark.clock import new_ulid, now_us
+from omnigraph_spark.clock import now_us, ulid_again
 from omnigraph_spark.errors import (
     ConflictError,
     DamagedGraphError,
     DriftError,
+    ExpectedVersionError,
     RecoveryRequiredError,
     StorageError,
 )
+from omnigraph_spark.failpoints import (
+    AFTER_PUBLISH,
+    BEFORE_PUBLISH,
+    BEFORE_SIDECAR,
+    DATASET_COMMITTED,
+    SIDECAR_DELETED,
+    SIDECAR_WRITTEN,
+)
 from omnigraph_spark.formats.profile import ChangeSummary, Commit
 from omnigraph_spark.formats.v4.sidecar import (
+    OPERATION_PROPERTY,
     Sidecar,
     SidecarPin,
     WriterKind,
@@ -84,14 +95,29 @@ class PlanAgain(Exception):
 NOTHING_MOVED = (PlanAgain, DriftError, DamagedGraphError, StorageError)
 
 
+@dataclass(eq=False)
+class PartlyLanded(Exception):
+    """Datasets moved by this write alone are not visible, and will not be: they can be undone."""
+
+    sidecar: Sidecar
+    #: What to raise once they are.
+    reason: PlanAgain | StorageError
+
+    def __str__(self) -> str:
+        return str(self.reason)
+
+
 def land(manifest: Manifest, landing: Landing) -> Commit:
     """Commit every dataset strictly, then make all of it visible with one publish."""
     for item in landing.prepared:
         check_head(manifest, item.pending)
     store = objects_at(manifest.root, manifest.settings)
     sidecar = _sidecar(manifest.root, landing)
+    BEFORE_SIDECAR.reached()
     write_sidecar(manifest.root, store, sidecar)
+    SIDECAR_WRITTEN.reached()
     landed = _commit_all(manifest, landing, sidecar, store)
+    BEFORE_PUBLISH.reached()
     changes = [
         PublishVersion(item.pending.key, version, item.pending.dataset_branch, item.summary.rows)
         for item, version in zip(landing.prepared, landed, strict=True)
@@ -100,15 +126,23 @@ def land(manifest: Manifest, landing: Landing) -> Commit:
         commit = publish(
             manifest, landing.branch, changes, landing.expected, landing.lineage, landing.if_head
         )
-    except (ConflictError, StorageError) as error:
-        # Datasets have moved: whoever recovers the sidecar takes them back.
-        raise RecoveryRequiredError((sidecar.operation_id,), error.describe()) from error
+    except StorageError as error:
+        raise PartlyLanded(sidecar, error) from error
+    except ConflictError as error:
+        raise PartlyLanded(sidecar, _overtaken(error)) from error
     if commit.id != landing.lineage.commit_id:
-        # Another process did the same piece of work, with other types: ours are not pinned.
-        detail = f"commit {commit.id} did this work already"
-        raise RecoveryRequiredError((sidecar.operation_id,), detail)
+        # Another process did the same piece of work, and perhaps with other types than these.
+        raise PartlyLanded(sidecar, PlanAgain(f"commit {commit.id} did this work already"))
+    AFTER_PUBLISH.reached()
     _end(manifest.root, store, sidecar)
+    SIDECAR_DELETED.reached()
     return commit
+
+
+def _overtaken(error: ConflictError) -> PlanAgain:
+    if isinstance(error, ExpectedVersionError):
+        return PlanAgain(error.detail, error.type, error.expected, error.actual)
+    return PlanAgain(error.detail)
 
 
 def check_head(manifest: Manifest, pending: Pending) -> None:
@@ -140,12 +174,15 @@ def _sidecar(root: str, landing: Landing) -> Sidecar:
         for item in landing.prepared
     )
     return Sidecar(
-        operation_id=new_ulid(),
+        # It names the same piece of work as the commit, so whoever finishes the one in the place of
+        # this writer makes a commit that a repetition of the work finds.
+        operation_id=ulid_again(landing.lineage.commit_id),
         started_at_us=now_us(),
         writer=WriterKind.LOAD,
         pins=pins,
         branch=landing.branch,
         actor=landing.lineage.actor,
+        expects=landing.expected,
     )
 
 
@@ -162,19 +199,20 @@ def _commit_all(
                     item.change,
                     manifest.settings,
                     str(uuid4()),
-                    {"omnigraph.operation": sidecar.operation_id},
+                    {OPERATION_PROPERTY: sidecar.operation_id},
                 )
             )
         except FenceInDoubtError as doubt:
             raise RecoveryRequiredError((sidecar.operation_id,), str(doubt)) from doubt
         except (FenceRefusedError, StorageError) as failure:
+            reason = failure if isinstance(failure, StorageError) else PlanAgain(str(failure))
             if landed:
-                detail = f"{item.pending.key} could not be written after {len(landed)} others"
-                raise RecoveryRequiredError((sidecar.operation_id,), detail) from failure
+                raise PartlyLanded(sidecar, reason) from failure
             _end(manifest.root, store, sidecar)
-            if isinstance(failure, StorageError):
+            if reason is failure:
                 raise
-            raise PlanAgain(str(failure)) from failure
+            raise reason from failure
+        DATASET_COMMITTED.reached()
     return landed
 
 

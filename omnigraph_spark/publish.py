@@ -21,6 +21,7 @@ from omnigraph_spark.errors import (
     StorageError,
     TypeNotFoundError,
 )
+from omnigraph_spark.failpoints import PUBLISH_LANDED
 from omnigraph_spark.formats.profile import (
     Commit,
     LocationRow,
@@ -119,6 +120,7 @@ def publish(
         except StorageError as error:
             return _settle(manifest, branch, commit, error)
         if isinstance(done, Landed):
+            PUBLISH_LANDED.reached()
             compact_when_due(manifest, branch, done)
             return commit
     detail = f"{ATTEMPTS} attempts to publish on branch {branch!r} each met another commit"
