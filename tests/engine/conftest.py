@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph_spark as og
 from tests.engine.graphs import write_social
+from tests.engine.writing import write_staffed
 from tests.helpers.builder import GraphBuilder
 from tests.helpers.racers import Racers, waiting_racers
 
@@ -30,3 +32,17 @@ def racers() -> Iterator[Racers]:
     """Two processes that race, started once."""
     with waiting_racers() as racers:
         yield racers
+
+
+@pytest.fixture(scope="session")
+def staffed_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph with every kind of rule, written once."""
+    root = tmp_path_factory.mktemp("original") / "staffed"
+    write_staffed(root)
+    return root
+
+
+@pytest.fixture
+def graph(staffed_root: Path, tmp_path: Path) -> og.Graph:
+    """The same graph, a copy of one's own to write to."""
+    return og.open(shutil.copytree(staffed_root, tmp_path / "g"), actor="ann")
