@@ -24,6 +24,7 @@ from omnigraph_spark.formats.profile import Commit
 from omnigraph_spark.manifest import Entry
 from omnigraph_spark.names import MAIN, AnyRef, BranchRef, Ref, check_actor, check_branch_name
 from omnigraph_spark.pending import WriteMode
+from omnigraph_spark.recovery.sweep import recover_on_open
 from omnigraph_spark.schema.model import GraphSchema
 from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.stage import StageLimits
@@ -31,6 +32,7 @@ from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import canonical_root
 from omnigraph_spark.terms import Checks, OnConflict, WriteTerms
 from omnigraph_spark.transaction import Rows, Transaction
+from omnigraph_spark.upkeep import Upkeep
 from omnigraph_spark.view import Snapshot
 from omnigraph_spark.write_options import actor_or_user, check_word
 
@@ -48,10 +50,13 @@ def open(
 ) -> Graph:
     """Open a graph at the head of a branch.
 
+    For writing, unfinished writes of processes that died are finished or undone first (see
+    `Graph.recover`). What cannot be is a warning here, and an error of the first write.
+
     Args:
         root: A local path, ``file://`` or ``s3://`` address.
         branch: The branch the graph is bound to.
-        mode: ``"r"`` promises never to write; ``"rw"`` is the default.
+        mode: ``"r"`` promises never to write, recovery included; ``"rw"`` is the default.
         actor: Who writes, recorded in commits; ``$OMNIGRAPH_ACTOR`` or the user by default.
         storage: Settings of the object store; they win over the AWS variables.
         spark: The session for DataFrames; by default the active one when it is needed.
@@ -61,7 +66,10 @@ def open(
     if mode not in ("r", "rw"):
         raise InvalidOptionError("mode", mode, "'r' or 'rw'")
     reader = GraphReader.open(canonical_root(str(root)), StorageSettings.resolve(storage))
-    return Graph(reader, check_branch_name(branch), spark, actor, read_only=mode == "r")
+    name = check_branch_name(branch)
+    if mode == "rw":
+        recover_on_open(reader.manifest)
+    return Graph(reader, name, spark, actor, read_only=mode == "r")
 
 
 def create(
@@ -96,7 +104,7 @@ def _schema_text(schema: str | Path | GraphSchema) -> str:
     return schema
 
 
-class Graph:
+class Graph(Upkeep):
     """A graph bound to a branch; its snapshot stays until `refresh` or a write of its own."""
 
     def __init__(

@@ -25,18 +25,18 @@ from omnigraph_spark.errors import (
     HeadMovedError,
     KeyConflictError,
     MixedModesError,
-    RecoveryRequiredError,
     SchemaApplyInProgressError,
     StorageError,
     UnsupportedError,
 )
 from omnigraph_spark.forks import ensure_fork
 from omnigraph_spark.formats.profile import Commit
-from omnigraph_spark.formats.v4.sidecar import list_sidecars, read_sidecar
+from omnigraph_spark.formats.v4.sidecar import list_sidecars
 from omnigraph_spark.inspect import inspect, types_read
 from omnigraph_spark.landing import (
     NOTHING_MOVED,
     Landing,
+    PartlyLanded,
     PlanAgain,
     Prepared,
     check_head,
@@ -47,6 +47,7 @@ from omnigraph_spark.names import AnyRef, BranchRef
 from omnigraph_spark.pending import Pending, WriteMode
 from omnigraph_spark.preparing import discard_prepared, prepare
 from omnigraph_spark.publish import LineageIntent, find_publisher, find_repeat
+from omnigraph_spark.recovery.sweep import heal, undo
 from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.stage import StageResult, StageTask
 from omnigraph_spark.storage.datasets import DatasetAddress, open_dataset
@@ -81,6 +82,8 @@ class Write:
         self._terms = terms
         self.branch = branch
         self._branch_is_new = False
+        # Before the snapshot is taken: it then holds what is recovered here.
+        heal(reader.manifest, branch, held=False)
         try:
             self.base = reader.resolve(BranchRef(branch))
         except BranchNotFoundError:
@@ -227,7 +230,8 @@ class Write:
         manifest = self._reader.manifest
         if manifest.schema_apply_in_progress():
             raise SchemaApplyInProgressError("a schema change holds its lock, or died holding it")
-        self._refuse_unfinished()
+        if heal(manifest, self.branch, held=True):
+            raise PlanAgain(f"an unfinished write on branch {self.branch!r} was recovered")
         state = self._state()
         if (done := find_repeat(state, commit_id)) is not None:
             self.abort()
@@ -251,6 +255,12 @@ class Write:
             except NOTHING_MOVED:
                 self._effects = False
                 raise
+            except PartlyLanded as failed:
+                # Commits of our own, under our own lock: nobody else has to recover them.
+                visible = undo(manifest, failed.sidecar)
+                if visible is None:
+                    raise failed.reason from failed
+                commit = visible
         except BaseException:
             if not self._effects:
                 for item in prepared:
@@ -334,19 +344,6 @@ class Write:
         winner = find_publisher(manifest, state, moved.type, moved.actual) or head
         detail = f"{moved} since commit {winner}"
         return ExpectedVersionError(detail, moved.type, moved.expected, moved.actual, winner)
-
-    def _refuse_unfinished(self) -> None:
-        """Refuse to write while an unfinished write owns datasets of this branch."""
-        manifest = self._reader.manifest
-        store = objects_at(manifest.root, manifest.settings)
-        owners = []
-        for operation_id in list_sidecars(manifest.root, store):
-            sidecar = read_sidecar(manifest.root, store, operation_id)
-            if sidecar is not None and sidecar.branch == self.branch:
-                owners.append(operation_id)
-        if owners:
-            detail = f"branch {self.branch!r} has unfinished writes"
-            raise RecoveryRequiredError(tuple(owners), detail)
 
     # -- files -------------------------------------------------------------------------------------
 

@@ -80,7 +80,7 @@ def recover_on_open(manifest: Manifest) -> list[Recovery]:
     recovered, problems = _sweep(manifest, False, _OPEN_WAIT_SECONDS)
     for problem in problems:
         if not isinstance(problem, ConflictError):
-            warnings.warn(f"{problem} (reading works, writing may not)", stacklevel=4)
+            warnings.warn(f"{problem} (reading works, writing may not)", stacklevel=3)
     return recovered
 
 
