@@ -2,21 +2,14 @@
 
 Lance lets a namespace decide who gets a version: it writes the new manifest under a name of its own
 and asks for it to be put in place. This namespace holds one dataset, and gives away one version.
-Import it only where a commit is made: the namespace package takes a second to load.
+Lance asks by name and looks at answers by name, so this is no subclass of its namespaces: their
+package takes a second to load, which every process that commits would pay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-
-from lance_namespace import (
-    CreateTableVersionResponse,
-    DescribeTableVersionResponse,
-    LanceNamespace,
-    TableVersion,
-)
-from lance_namespace.errors import ConcurrentModificationError, TableVersionNotFoundError
 
 from omnigraph_spark.errors import StorageError
 from omnigraph_spark.storage.datasets import DatasetAddress
@@ -26,7 +19,30 @@ from omnigraph_spark.storage.uri import join
 from omnigraph_spark.storage.versions import describe_version, version_file
 
 
-class Slot(LanceNamespace):
+class _ConcurrentModificationError(Exception):
+    """The version is somebody else's; Lance goes by the code."""
+
+    code = 14
+
+
+class _VersionNotFoundError(Exception):
+    """There is no such version; Lance goes by the code."""
+
+    code = 11
+
+
+class _Answer:
+    """What Lance reads an answer from."""
+
+    def __init__(self, version: int, manifest_path: str) -> None:
+        self._version = {"version": version, "manifest_path": manifest_path}
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Return the answer as plain values."""
+        return {"version": self._version}
+
+
+class Slot:
     """The version after `base`, for one commit; afterwards its fields say what happened.
 
     Lance calls from threads of its own, one call at a time.
@@ -51,7 +67,7 @@ class Slot(LanceNamespace):
         """Name this commit: Lance shares resources among namespaces of one name."""
         return f"omnigraph-slot {self._address.uri}@{self._base + 1} {self._uuid}"
 
-    def create_table_version(self, request: Any) -> CreateTableVersionResponse:
+    def create_table_version(self, request: Any) -> _Answer:
         """Put the manifest Lance wrote in place, if it is for the one version and that is free."""
         wanted = _fields(request)
         # Lance spells the folder in its own way, with escapes; the names in it are plain.
@@ -61,13 +77,13 @@ class Slot(LanceNamespace):
         try:
             if wanted["version"] != self._base + 1:
                 # Lance saw newer versions and rebased the commit over them.
-                raise ConcurrentModificationError(f"it would become version {wanted['version']}")
+                raise _ConcurrentModificationError(f"it would become version {wanted['version']}")
             self._take(staged)
         finally:
             self._store.delete(staged)
-        return CreateTableVersionResponse(version=self._version(self._base + 1))
+        return self._answer(self._base + 1)
 
-    def describe_table_version(self, request: Any) -> DescribeTableVersionResponse:
+    def describe_table_version(self, request: Any) -> _Answer:
         """Tell Lance what stands where it wanted to be; it asks after a refusal, to be sure.
 
         That is the version after the base, whichever later one it tried: then it sees at once that
@@ -77,12 +93,10 @@ class Slot(LanceNamespace):
         asked = int(_fields(request)["version"])
         if asked <= self._base:
             older = describe_version(self._address, asked, Stat(0, "")).manifest_path
-            return DescribeTableVersionResponse(
-                version=TableVersion(version=asked, manifest_path=older)
-            )
+            return _Answer(asked, older)
         if self._store.stat(version_file(self._address, self._base + 1)) is None:
-            raise TableVersionNotFoundError(str(self._base + 1))
-        return DescribeTableVersionResponse(version=self._version(asked))
+            raise _VersionNotFoundError(str(self._base + 1))
+        return self._answer(asked)
 
     def _take(self, staged: str) -> None:
         try:
@@ -91,11 +105,11 @@ class Slot(LanceNamespace):
             self.failure = error
             raise
         if self.taken is None:
-            raise ConcurrentModificationError(f"version {self._base + 1} exists")
+            raise _ConcurrentModificationError(f"version {self._base + 1} exists")
 
-    def _version(self, number: int) -> TableVersion:
+    def _answer(self, number: int) -> _Answer:
         name = version_file(self._address, self._base + 1).rpartition("/")[2]
-        return TableVersion(version=number, manifest_path=f"{self._folder}/{name}")
+        return _Answer(number, f"{self._folder}/{name}")
 
 
 def _fields(request: Any) -> Mapping[str, Any]:
