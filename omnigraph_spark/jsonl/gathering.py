@@ -22,15 +22,14 @@ from omnigraph_spark.schema.arrow import arrow_type
 from omnigraph_spark.schema.columns import Column
 from omnigraph_spark.schema.model import EdgeType, EntityType, GraphSchema, PropertyType, Scalar
 
-#: Rows of one batch; more gain nothing.
-BATCH_ROWS = 65_536
+#: Rows of one batch; larger ones are read a little slower, and wait in more memory.
+BATCH_ROWS = 16_384
 #: Text of one type that makes a batch however few its rows are: vectors and blobs are long.
 BATCH_TEXT_BYTES = 16 << 20
 #: Text of all types together that may wait.
 WAITING_TEXT_BYTES = 64 << 20
 
 _ID = conversion_of(PropertyType(Scalar.STRING, nullable=True))
-_END = conversion_of(PropertyType(Scalar.STRING))
 _NODE_FIELDS = frozenset({"type", "data"})
 _EDGE_FIELDS = frozenset({"edge", "from", "to", "data"})
 
