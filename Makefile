@@ -27,7 +27,7 @@ check: $(READY)  ## Format, lint, types, import contracts and all tests that nee
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(PYTEST) tests --ignore=tests/spark $(ARGS)
+	$(PYTEST) tests --ignore=tests/spark -n 2 --dist worksteal $(ARGS)
 
 smoke: $(READY) needs-java  ## The short set of Spark tests, for another line of Spark
 	$(PYTEST) tests -m smoke $(ARGS)
