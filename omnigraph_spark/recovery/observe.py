@@ -6,7 +6,7 @@ where the graph was when it was written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from omnigraph_spark.clock import derived_ulid, now_us, ulid_again
@@ -45,10 +45,15 @@ class Observed:
     done: Commit | None = None
 
 
-def pending_sidecars(manifest: Manifest) -> Iterator[Sidecar]:
-    """Yield every sidecar, oldest first; one that cannot be read is an error."""
+def pending_operations(manifest: Manifest) -> list[str]:
+    """Return the ids of all unfinished writes, oldest first: one listing."""
+    return list_sidecars(manifest.root, objects_at(manifest.root, manifest.settings))
+
+
+def pending_sidecars(manifest: Manifest, operations: Iterable[str]) -> Iterator[Sidecar]:
+    """Yield the sidecars of operations that are still there; an unreadable one is an error."""
     store = objects_at(manifest.root, manifest.settings)
-    for operation_id in list_sidecars(manifest.root, store):
+    for operation_id in operations:
         sidecar = read_sidecar(manifest.root, store, operation_id)
         if sidecar is None:
             # Gone since it was listed: its write was finished.

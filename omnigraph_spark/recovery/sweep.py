@@ -33,14 +33,18 @@ from omnigraph_spark.formats.profile import Commit
 from omnigraph_spark.formats.v4.recoveries import RecoveryKind
 from omnigraph_spark.formats.v4.sidecar import (
     Sidecar,
-    list_sidecars,
     read_sidecar,
     write_sidecar,
 )
 from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.recovery.act import Recovery, carry_out
 from omnigraph_spark.recovery.classify import Decision, Verdict, classify
-from omnigraph_spark.recovery.observe import LEASE_SECONDS, observe, pending_sidecars
+from omnigraph_spark.recovery.observe import (
+    LEASE_SECONDS,
+    observe,
+    pending_operations,
+    pending_sidecars,
+)
 from omnigraph_spark.recovery.schema_files import settle_schema_files
 from omnigraph_spark.storage.fence import FenceRefusedError
 from omnigraph_spark.storage.locks import WAIT_SECONDS, writer_lock
@@ -90,10 +94,9 @@ def _sweep(
     """Recover what can be, and say what could not and why."""
     recovered: list[Recovery] = []
     problems: list[OmnigraphError] = []
-    store = objects_at(manifest.root, manifest.settings)
-    list_sidecars(manifest.root, store)
+    operations = pending_operations(manifest)
     try:
-        sidecars = list(pending_sidecars(manifest))
+        sidecars = list(pending_sidecars(manifest, operations))
     except OmnigraphError as unreadable:
         return [], [unreadable]
     for sidecar in sidecars:
@@ -119,7 +122,8 @@ def heal(manifest: Manifest, branch: str, *, held: bool) -> list[Recovery]:
     `held` says that the caller holds the branch's lock. Without it nobody is waited for: a branch
     whose lock is taken has a live writer.
     """
-    own = [sidecar for sidecar in pending_sidecars(manifest) if sidecar.branch == branch]
+    pending = pending_sidecars(manifest, pending_operations(manifest))
+    own = [sidecar for sidecar in pending if sidecar.branch == branch]
     if not own:
         return []
     with ExitStack() as locked:

@@ -110,7 +110,9 @@ def upload(s3: S3Server) -> Callable[[GraphBuilder], str]:
 
 @pytest.fixture
 def open_graph(s3: S3Server) -> Callable[..., og.Graph]:
-    return lambda uri, branch="main": og.open(uri, branch=branch, storage=s3.storage_options)
+    return lambda uri, branch="main": og.open(
+        uri, branch=branch, mode="r", storage=s3.storage_options
+    )
 
 
 def plan(graph: og.Graph | og.Snapshot, key: str = PERSON, where: str | None = None) -> ScanPlan:
