@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
+import omnigraph_spark as og
 from omnigraph_spark import clock
 from omnigraph_spark.branches import create_branch
 from omnigraph_spark.compaction import compact_manifest
@@ -80,3 +83,12 @@ def branch_one(root: str, actor: str, number: int) -> str:
     except (BranchExistsError, ConflictError) as error:
         return error.code
     return "made"
+
+
+def write_once(root: str, number: int) -> str:
+    """Write the piece of work that this round names; who did it first."""
+    rows = pa.table({"name": [f"once{number}"]})
+    graph = og.open(root)
+    commit = graph.write(rows, "Person", txn_app_id="job", txn_version=number)
+    assert commit is not None
+    return commit.id
