@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import pyarrow as pa
 
@@ -35,13 +36,14 @@ def find_doomed(
 ) -> list[Pending]:
     """Find all rows that go, cascades included; types that lose no row are not in the answer."""
     found: dict[str, list[str]] = {}
+    cascades = count()
     for number, request in enumerate(requests):
         name = f"asked_{number}"
         _find_asked(space, name, request, state)
         found.setdefault(request.key, []).append(name)
     for key in [key for key in found if state.entries[key].type_key.kind is TypeKind.NODE]:
         for edge, column in _edges_at(key, state):
-            name = f"cascade_{len(found.get(edge, ()))}_{len(found)}_{column}"
+            name = f"cascade_{next(cascades)}"
             space.define(f"{name}_ids", _union(found[key], ("id",)))
             _add(space, name, edge, state, [Interest((column,), f"{name}_ids", ("id",))])
             found.setdefault(edge, []).append(name)
@@ -95,9 +97,9 @@ def _pending(
         doomed = f"doomed_{number}"
         # A union without ALL: a row may be asked for and cascade as well.
         space.define(doomed, _union(names, (*_columns(key, state), "fragment", "place")))
-        [(count,)] = space.rows(f"SELECT count(*) FROM {doomed}")
+        [(rows,)] = space.rows(f"SELECT count(*) FROM {doomed}")
         declared = state.schema.get(state.entries[key].type_key)
-        if count and declared is not None:
+        if rows and declared is not None:
             entry = state.entries[key]
             pending.append(Pending(entry, declared, WriteMode.DELETE, branch, doomed=doomed))
     return pending

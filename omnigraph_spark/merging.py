@@ -6,6 +6,8 @@ rows are marked deleted where they lie and come again, with their row ids, in ne
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -16,8 +18,8 @@ from omnigraph_spark.pending import Pending
 from omnigraph_spark.scan import ROW_ID, ScanSource
 from omnigraph_spark.schema.arrow import arrow_schema
 from omnigraph_spark.stage import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
-from omnigraph_spark.storage.changes import UpdateChange
-from omnigraph_spark.storage.merging import delete_offsets, stage_rewritten
+from omnigraph_spark.storage.changes import DeleteChange, UpdateChange
+from omnigraph_spark.storage.merging import delete_offsets, discard_change, stage_rewritten
 from omnigraph_spark.storage.staging import StagedFile, discard, read_staged
 from omnigraph_spark.workspace import Interest, Workspace
 
@@ -27,23 +29,37 @@ def merge_by_file(
 ) -> tuple[UpdateChange, int, int]:
     """Prepare an upsert by id; return it with the numbers of inserted and updated rows."""
     address, settings = pending.address(manifest.root), manifest.settings
-    schema = arrow_schema(pending.declared)
-    ids = pa.schema([schema.field("id")])
+    files: list[StagedFile] = []
+    with _targets(manifest, pending, space):
+        updated, removed, replaced = delete_places(manifest, pending, space, "merge_targets")
+        try:
+            for file in pending.files:
+                files += _rewrite(manifest, pending, file, space)
+        except BaseException:
+            marked = DeleteChange(updated, removed, "", replaced)
+            discard_change(address, marked, settings)
+            discard(address, files, settings)
+            raise
+    change = UpdateChange(removed, updated, tuple(files))
+    return change, pending.rows - replaced, replaced
+
+
+@contextmanager
+def _targets(manifest: Manifest, pending: Pending, space: Workspace) -> Iterator[None]:
+    """Have the rows that are replaced at hand as `merge_targets`, with their places."""
+    address, settings = pending.address(manifest.root), manifest.settings
+    ids = pa.schema([arrow_schema(pending.declared).field("id")])
     space.add_rows("merge_ids", read_staged(address, pending.files, ["id"], settings), ids)
     # The dataset as it is planned on; a fork has the same rows at the same places.
     source = ScanSource(manifest.root, settings, pending.branch, pending.entry, pending.declared)
     interest = Interest(("id",), "merge_ids", ("id",))
     space.add_committed("merge_targets", source, {"id": "id"}, [interest], places=True)
-    updated, removed, replaced = delete_places(manifest, pending, space, "merge_targets")
-    files: list[StagedFile] = []
     try:
-        for file in pending.files:
-            files += _rewrite(manifest, pending, file, space)
-    except BaseException:
-        discard(address, files, settings)
-        raise
-    change = UpdateChange(removed, updated, tuple(files))
-    return change, pending.rows - replaced, replaced
+        yield
+    finally:
+        # Another type of the transaction needs the names.
+        space.drop("merge_ids")
+        space.drop("merge_targets")
 
 
 def _rewrite(
@@ -97,13 +113,18 @@ def delete_places(
     counts = space.rows(
         f"SELECT fragment, count(*) FROM {relation} GROUP BY fragment ORDER BY fragment"
     )
-    updated, removed = [], []
-    for fragment, _ in counts:
-        places = space.rows(f"SELECT place FROM {relation} WHERE fragment = {fragment}")
-        offsets = [place for (place,) in places]
-        left = delete_offsets(address, version, fragment, offsets, manifest.settings)
-        if left is None:
-            removed.append(fragment)
-        else:
-            updated.append(left)
+    updated: list[str] = []
+    removed: list[int] = []
+    try:
+        for fragment, _ in counts:
+            places = space.rows(f"SELECT place FROM {relation} WHERE fragment = {fragment}")
+            offsets = [place for (place,) in places]
+            left = delete_offsets(address, version, fragment, offsets, manifest.settings)
+            if left is None:
+                removed.append(fragment)
+            else:
+                updated.append(left)
+    except BaseException:
+        discard_change(address, DeleteChange(tuple(updated), (), "", 0), manifest.settings)
+        raise
     return tuple(updated), tuple(removed), sum(count for _, count in counts)

@@ -8,6 +8,7 @@ batches in flight, whatever the size of a fragment.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -189,12 +190,19 @@ def plan_scan(source: ScanSource, request: ScanRequest) -> ScanPlan:
 
 def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
     """Stream the rows of one task as public batches."""
-    try:
+    with _explained(task):
         if task.blobs is Blobs.BYTES and any(map(is_blob, task.columns)):
             yield from _read_with_bytes(task)
             return
         for batch in _scan(task, task.columns, task.blobs, task.batch_rows):
             yield to_public(batch, task.columns, task.blobs)
+
+
+@contextmanager
+def _explained(task: ScanTask) -> Iterator[None]:
+    """Say what a storage failure while reading the rows of a task means."""
+    try:
+        yield
     except StorageError as error:
         if error.kind == QUERY and task.where is not None:
             # A division by zero, a cast that fails: known only when rows are looked at.
@@ -219,15 +227,16 @@ def scan_with_places(
     def batches() -> Iterator[pa.RecordBatch]:
         for task in plan.tasks:
             system = (_ROW_ADDRESS, ROW_ID)
-            for batch in _scan(task, task.columns, task.blobs, task.batch_rows, system):
-                public = to_public(batch, task.columns, task.blobs)
-                # The upper half of an address is the fragment, the lower one the place.
-                address = batch.column(_ROW_ADDRESS)
-                fragment = pc.shift_right(address, pa.scalar(32, pa.uint64()))
-                place = pc.bit_wise_and(address, pa.scalar(0xFFFFFFFF, pa.uint64()))
-                numbers = [fragment, place, batch.column(ROW_ID)]
-                arrays = [*public.columns, *(number.cast(pa.int64()) for number in numbers)]
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            with _explained(task):
+                for batch in _scan(task, task.columns, task.blobs, task.batch_rows, system):
+                    public = to_public(batch, task.columns, task.blobs)
+                    # The upper half of an address is the fragment, the lower one the place.
+                    address = batch.column(_ROW_ADDRESS)
+                    fragment = pc.shift_right(address, pa.scalar(32, pa.uint64()))
+                    place = pc.bit_wise_and(address, pa.scalar(0xFFFFFFFF, pa.uint64()))
+                    numbers = [fragment, place, batch.column(ROW_ID)]
+                    arrays = [*public.columns, *(number.cast(pa.int64()) for number in numbers)]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     return schema, batches()
 

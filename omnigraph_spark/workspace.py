@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
+from omnigraph_spark.errors import OmnigraphError
 from omnigraph_spark.filters import in_texts
 from omnigraph_spark.scan import (
     ScanRequest,
@@ -164,10 +165,18 @@ class DuckWorkspace:
     def _create(
         self, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str
     ) -> None:
-        incoming = pa.RecordBatchReader.from_batches(schema, iter(batches))
+        import duckdb
+
+        rows = _Incoming(batches)
+        incoming = pa.RecordBatchReader.from_batches(schema, rows.batches())
         self._database.register("incoming", incoming)
         try:
             self.rows(f"CREATE TABLE {name} AS SELECT * FROM incoming {where}")
+        except duckdb.Error:
+            # DuckDB hides what the rows raised behind a text.
+            if rows.failure is not None:
+                raise rows.failure from None
+            raise
         finally:
             self._database.unregister("incoming")
 
@@ -186,6 +195,21 @@ class DuckWorkspace:
                 return None
             conditions.append(in_texts(column, values))
         return " OR ".join(conditions) if conditions else None
+
+
+class _Incoming:
+    """Rows on their way into DuckDB, and what they raised."""
+
+    def __init__(self, rows: Iterable[pa.RecordBatch]) -> None:
+        self._rows = rows
+        self.failure: Exception | None = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._rows
+        except (OmnigraphError, OSError) as error:
+            self.failure = error
+            raise
 
 
 def _scan(
