@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-import pyarrow as pa
-
 from omnigraph_spark.names import TypeKind
 from omnigraph_spark.pending import Pending, WriteMode
 from omnigraph_spark.scan import ScanSource
 from omnigraph_spark.snapshot import SnapshotState
+from omnigraph_spark.staged_rows import StagedSource
 from omnigraph_spark.storage.datasets import DatasetAddress
-from omnigraph_spark.storage.staging import StagedFile, read_staged
+from omnigraph_spark.storage.staging import StagedFile
 from omnigraph_spark.workspace import Interest, Workspace
 
 
@@ -54,8 +53,11 @@ def _find_asked(space: Workspace, name: str, request: DeleteRequest, state: Snap
     if request.where is not None:
         _add(space, name, request.key, state, [], request.where)
         return
-    ids = read_staged(request.address, request.files, ["id"], state.settings)
-    space.add_rows(f"{name}_ids", ids, pa.schema([pa.field("id", pa.string(), nullable=False)]))
+    declared = state.schema.get(state.entries[request.key].type_key)
+    if declared is None:
+        raise AssertionError(f"rows of {request.key} were staged, so it is declared")
+    ids = StagedSource(request.address, state.settings, declared, request.files)
+    space.add_staged(f"{name}_ids", ids, {"id": "id"})
     _add(space, name, request.key, state, [Interest(("id",), f"{name}_ids", ("id",))])
 
 

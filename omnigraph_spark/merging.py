@@ -1,14 +1,16 @@
-"""A large merge, taken apart: which rows are replaced, file by file of the source.
+"""A large merge, taken apart: rows marked deleted by fragment, rows written anew by staged file.
 
-Memory holds one staged file at a time; the rest is joined out of core in the workspace. Replaced
-rows are marked deleted where they lie and come again, with their row ids, in new files.
+The workspace joins the ids, out of core or on Spark, and runs the pieces, in this process or as
+tasks; a piece holds one staged file in memory. Replaced rows are marked deleted where they lie and
+come again, with their row ids, in new files.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,8 +20,11 @@ from omnigraph_spark.pending import Pending
 from omnigraph_spark.scan import ROW_ID, ScanSource
 from omnigraph_spark.schema.arrow import arrow_schema
 from omnigraph_spark.stage import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
+from omnigraph_spark.staged_rows import FILE_NUMBER, StagedSource
 from omnigraph_spark.storage.changes import DeleteChange, UpdateChange
+from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.merging import delete_offsets, discard_change, stage_rewritten
+from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.staging import StagedFile, discard, read_staged
 from omnigraph_spark.workspace import Interest, Workspace
 
@@ -28,28 +33,31 @@ def merge_by_file(
     manifest: Manifest, pending: Pending, space: Workspace
 ) -> tuple[UpdateChange, int, int]:
     """Prepare an upsert by id; return it with the numbers of inserted and updated rows."""
-    address, settings = pending.address(manifest.root), manifest.settings
+    source = pending.source(manifest.root, manifest.settings)
     files: list[StagedFile] = []
-    with _targets(manifest, pending, space):
+    with _targets(manifest, pending, space), ExitStack() as undo:
         updated, removed, replaced = delete_places(manifest, pending, space, "merge_targets")
-        try:
-            for file in pending.files:
-                files += _rewrite(manifest, pending, file, space)
-        except BaseException:
-            marked = DeleteChange(updated, removed, "", replaced)
-            discard_change(address, marked, settings)
-            discard(address, files, settings)
-            raise
+        marked = DeleteChange(updated, removed, "", replaced)
+        undo.callback(discard_change, source.address, marked, source.settings)
+        undo.callback(discard, source.address, files, source.settings)
+        # Every staged row, so that files without a replaced row are there as well.
+        rows = (
+            f"SELECT i.{FILE_NUMBER} AS {FILE_NUMBER}, i.id AS id, t.row_id AS row_id "
+            "FROM merge_ids i LEFT JOIN merge_targets t ON t.id = i.id"
+        )
+        for answer in space.each_group(rows, FILE_NUMBER, _RewriteFile(source)):
+            files += [StagedFile(**file) for file in json.loads(answer)]
+        undo.pop_all()
     change = UpdateChange(removed, updated, tuple(files))
     return change, pending.rows - replaced, replaced
 
 
 @contextmanager
 def _targets(manifest: Manifest, pending: Pending, space: Workspace) -> Iterator[None]:
-    """Have the rows that are replaced at hand as `merge_targets`, with their places."""
-    address, settings = pending.address(manifest.root), manifest.settings
-    ids = pa.schema([arrow_schema(pending.declared).field("id")])
-    space.add_rows("merge_ids", read_staged(address, pending.files, ["id"], settings), ids)
+    """Have staged ids and the rows they replace, with their places, at hand for a while."""
+    settings = manifest.settings
+    ids = pending.source(manifest.root, settings)
+    space.add_staged("merge_ids", ids, {"id": "id"}, numbered=True)
     # The dataset as it is planned on; a fork has the same rows at the same places.
     source = ScanSource(manifest.root, settings, pending.branch, pending.entry, pending.declared)
     interest = Interest(("id",), "merge_ids", ("id",))
@@ -62,44 +70,35 @@ def _targets(manifest: Manifest, pending: Pending, space: Workspace) -> Iterator
         space.drop("merge_targets")
 
 
-def _rewrite(
-    manifest: Manifest, pending: Pending, file: StagedFile, space: Workspace
-) -> list[StagedFile]:
-    """Write the rows of one staged file again: replaced ones first, with their row ids."""
-    address, settings = pending.address(manifest.root), manifest.settings
-    schema = arrow_schema(pending.declared)
-    staged = read_staged(address, [file], schema.names, settings, blobs=True)
-    rows = pa.Table.from_batches(staged, schema)
-    ids = rows.column("id")
-    known = _row_ids(space, ids)
-    at = pc.index_in(ids, known.column("id").combine_chunks())
-    matched = rows.filter(at.is_valid())
-    row_ids = known.column("row_id").take(at.drop_null())
-    matched = matched.append_column(ROW_ID, row_ids).sort_by(ROW_ID)
-    inserts = rows.filter(at.is_null())
-    return stage_rewritten(
-        address,
-        schema,
-        matched.to_batches(),
-        inserts.to_batches(),
-        settings,
-        MAX_ROWS_PER_FILE,
-        MAX_BYTES_PER_FILE,
-    )
+@dataclass(frozen=True)
+class _RewriteFile:
+    """Writes the rows of one staged file again: replaced ones first, with their row ids."""
 
+    source: StagedSource
 
-def _row_ids(space: Workspace, ids: pa.ChunkedArray[Any]) -> pa.Table:
-    """Return id and row id of those ids that are replaced."""
-    schema = pa.schema([pa.field("id", pa.string())])
-    table = pa.Table.from_arrays([ids], schema=schema)
-    space.add_rows("merge_file", table.to_batches(), schema)
-    try:
-        return space.table(
-            "SELECT t.id, t.row_id FROM merge_targets t "
-            "WHERE EXISTS (SELECT 1 FROM merge_file f WHERE f.id = t.id)"
+    def __call__(self, known: pa.Table) -> str:
+        """Take file number, id and row id (null: a new row) of all its rows; return new files."""
+        address, settings = self.source.address, self.source.settings
+        file = self.source.files[int(pc.min(known.column(FILE_NUMBER)).as_py())]
+        schema = arrow_schema(self.source.declared)
+        staged = read_staged(address, [file], schema.names, settings, blobs=True)
+        rows = pa.Table.from_batches(staged, schema)
+        known = known.filter(known.column("row_id").is_valid())
+        at = pc.index_in(rows.column("id"), known.column("id").cast(pa.string()).combine_chunks())
+        matched = rows.filter(at.is_valid())
+        row_ids = known.column("row_id").take(at.drop_null())
+        matched = matched.append_column(ROW_ID, row_ids).sort_by(ROW_ID)
+        inserts = rows.filter(at.is_null())
+        files = stage_rewritten(
+            address,
+            schema,
+            matched.to_batches(),
+            inserts.to_batches(),
+            settings,
+            MAX_ROWS_PER_FILE,
+            MAX_BYTES_PER_FILE,
         )
-    finally:
-        space.drop("merge_file")
+        return json.dumps([asdict(new) for new in files])
 
 
 def delete_places(
@@ -109,22 +108,37 @@ def delete_places(
 
     Returns the fragments that changed, those left empty, and the number of rows.
     """
-    address, version = pending.address(manifest.root), pending.entry.dataset_version
-    counts = space.rows(
-        f"SELECT fragment, count(*) FROM {relation} GROUP BY fragment ORDER BY fragment"
-    )
-    updated: list[str] = []
-    removed: list[int] = []
+    address, settings = pending.address(manifest.root), manifest.settings
+    work = _DeletePlaces(address, pending.entry.dataset_version, settings)
+    left: dict[int, str | None] = {}
+    deleted = 0
     try:
-        for fragment, _ in counts:
-            places = space.rows(f"SELECT place FROM {relation} WHERE fragment = {fragment}")
-            offsets = [place for (place,) in places]
-            left = delete_offsets(address, version, fragment, offsets, manifest.settings)
-            if left is None:
-                removed.append(fragment)
-            else:
-                updated.append(left)
+        places = f"SELECT fragment, place FROM {relation}"
+        for answer in space.each_group(places, "fragment", work):
+            fragment, rows, text = json.loads(answer)
+            left[fragment] = text
+            deleted += rows
     except BaseException:
-        discard_change(address, DeleteChange(tuple(updated), (), "", 0), manifest.settings)
+        texts = tuple(text for text in left.values() if text is not None)
+        discard_change(address, DeleteChange(texts, (), "", 0), settings)
         raise
-    return tuple(updated), tuple(removed), sum(count for _, count in counts)
+    # Tasks end in any order; the same deletion gives the same version.
+    ordered = sorted(left.items())
+    updated = tuple(text for _, text in ordered if text is not None)
+    return updated, tuple(number for number, text in ordered if text is None), deleted
+
+
+@dataclass(frozen=True)
+class _DeletePlaces:
+    """Marks rows of one fragment deleted."""
+
+    address: DatasetAddress
+    version: int
+    settings: StorageSettings
+
+    def __call__(self, places: pa.Table) -> str:
+        """Take fragment and place of its rows; return fragment, count and what is left of it."""
+        fragment = int(pc.min(places.column("fragment")).as_py())
+        offsets = list(map(int, places.column("place").to_numpy()))
+        left = delete_offsets(self.address, self.version, fragment, offsets, self.settings)
+        return json.dumps([fragment, len(offsets), left])

@@ -8,7 +8,9 @@ from enum import StrEnum
 from omnigraph_spark.manifest import Entry
 from omnigraph_spark.names import MAIN
 from omnigraph_spark.schema.model import EntityType
+from omnigraph_spark.staged_rows import StagedSource
 from omnigraph_spark.storage.datasets import DatasetAddress
+from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.staging import StagedFile
 
 
@@ -56,6 +58,10 @@ class Pending:
     def address(self, root: str) -> DatasetAddress:
         """Return where the dataset is written and files are staged."""
         return DatasetAddress(root, self.entry.path, self.dataset_branch)
+
+    def source(self, root: str, settings: StorageSettings) -> StagedSource:
+        """Return the staged rows, to be read in any process."""
+        return StagedSource(self.address(root), settings, self.declared, self.files)
 
     @property
     def rows(self) -> int:

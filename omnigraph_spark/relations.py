@@ -6,20 +6,13 @@ are interested in first, then everything is filled once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
-from omnigraph_spark.arrow_rows import public_schema, to_public
-from omnigraph_spark.blobs import Blobs
 from omnigraph_spark.names import TypeKey, TypeKind
 from omnigraph_spark.pending import Pending, WriteMode
 from omnigraph_spark.scan import ScanSource
-from omnigraph_spark.schema.arrow import arrow_schema
-from omnigraph_spark.schema.columns import columns_of
 from omnigraph_spark.snapshot import SnapshotState
-from omnigraph_spark.storage.staging import read_staged
 from omnigraph_spark.workspace import Interest, Workspace
 
 
@@ -148,23 +141,8 @@ class Relations:
         )
 
     def _fill_staged(self, name: str, aliases: Mapping[str, str], change: Pending) -> None:
-        stored = arrow_schema(change.declared)
-        kind = change.entry.type_key.kind
-        known = {column.name: column for column in columns_of(stored, change.declared, kind)}
-        columns = [known[name] for name in aliases.values()]
-        schema = public_schema(columns, Blobs.DESCRIPTOR)
-        named = pa.schema(
-            [field.with_name(alias) for alias, field in zip(aliases, schema, strict=True)]
-        )
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            names = list(aliases.values())
-            address = change.address(self.state.root)
-            for batch in read_staged(address, change.files, names, self.state.settings):
-                public = to_public(batch, columns, Blobs.DESCRIPTOR)
-                yield pa.RecordBatch.from_arrays(public.columns, schema=named)
-
-        self._space.add_rows(name, batches(), named)
+        source = change.source(self.state.root, self.state.settings)
+        self._space.add_staged(name, source, aliases)
 
     def _fill_touched(self, key: str, side: Side) -> None:
         """Collect the sources of new edges and of those that are replaced or removed."""

@@ -221,24 +221,29 @@ def scan_with_places(
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Read columns and then, always, `FRAGMENT`, `PLACE` and `ROW_ID`."""
     plan = plan_scan(source, ScanRequest(tuple(columns), where))
+    batches = (batch for task in plan.tasks for batch in read_task_with_places(task))
+    return _with_places(plan.schema), batches
+
+
+def read_task_with_places(task: ScanTask) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of one task, with `FRAGMENT`, `PLACE` and `ROW_ID` after the columns."""
+    schema = _with_places(public_schema(task.columns, task.blobs))
+    system = (_ROW_ADDRESS, ROW_ID)
+    with _explained(task):
+        for batch in _scan(task, task.columns, task.blobs, task.batch_rows, system):
+            public = to_public(batch, task.columns, task.blobs)
+            # The upper half of an address is the fragment, the lower one the place.
+            address = batch.column(_ROW_ADDRESS)
+            fragment = pc.shift_right(address, pa.scalar(32, pa.uint64()))
+            place = pc.bit_wise_and(address, pa.scalar(0xFFFFFFFF, pa.uint64()))
+            numbers = [fragment, place, batch.column(ROW_ID)]
+            arrays = [*public.columns, *(number.cast(pa.int64()) for number in numbers)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _with_places(schema: pa.Schema) -> pa.Schema:
     places = [pa.field(name, pa.int64(), nullable=False) for name in (FRAGMENT, PLACE, ROW_ID)]
-    schema = pa.schema([*plan.schema, *places])
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for task in plan.tasks:
-            system = (_ROW_ADDRESS, ROW_ID)
-            with _explained(task):
-                for batch in _scan(task, task.columns, task.blobs, task.batch_rows, system):
-                    public = to_public(batch, task.columns, task.blobs)
-                    # The upper half of an address is the fragment, the lower one the place.
-                    address = batch.column(_ROW_ADDRESS)
-                    fragment = pc.shift_right(address, pa.scalar(32, pa.uint64()))
-                    place = pc.bit_wise_and(address, pa.scalar(0xFFFFFFFF, pa.uint64()))
-                    numbers = [fragment, place, batch.column(ROW_ID)]
-                    arrays = [*public.columns, *(number.cast(pa.int64()) for number in numbers)]
-                    yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-    return schema, batches()
+    return pa.schema([*schema, *places])
 
 
 def _read_with_bytes(task: ScanTask) -> Iterator[pa.RecordBatch]:

@@ -7,6 +7,7 @@ DataFrames (staged in this process). What is staged is seen by this transaction 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,14 +15,16 @@ import pyarrow as pa
 
 from omnigraph_spark.errors import InvalidOptionError, UnsupportedError
 from omnigraph_spark.formats.profile import Commit
-from omnigraph_spark.names import AnyRef
+from omnigraph_spark.names import AnyRef, TypeKind
+from omnigraph_spark.own_rows import own_rows
 from omnigraph_spark.pending import WriteMode
 from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.terms import WriteTerms
+from omnigraph_spark.workspace import DuckWorkspace, Workspace
 from omnigraph_spark.write import Write
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Rows = Any
 """A Spark DataFrame, pyarrow Table, RecordBatch, RecordBatchReader, or pandas DataFrame."""
@@ -77,6 +80,27 @@ class Transaction:
             ids = pa.table({"id": pa.array(ids, pa.string())})
         self._stage(type, WriteMode.DELETE, ids)
 
+    def arrow(self, type: str) -> pa.Table:
+        """Read a type as this transaction leaves it, without Spark: committed and own rows."""
+        self._refuse_ended()
+        return own_rows(self._write.base, type, self._write.changes, self._write.deletes)
+
+    def nodes(self, name: str) -> DataFrame:
+        """Read a node type as this transaction leaves it; use the frame before it ends."""
+        return self._frame(TypeKind.NODE, name)
+
+    def edges(self, name: str) -> DataFrame:
+        """Read an edge type as this transaction leaves it; use the frame before it ends."""
+        return self._frame(TypeKind.EDGE, name)
+
+    def _frame(self, kind: TypeKind, name: str) -> DataFrame:
+        from omnigraph_spark.session.own_frames import own_frame
+
+        self._refuse_ended()
+        write = self._write
+        key = write.base.entry(name if ":" in name else f"{kind}:{name}").type_key
+        return own_frame(self._spark, write.base, str(key), write.changes, write.deletes)
+
     def apply(
         self, mode: WriteMode, type: str, rows: Rows, columns: Sequence[str] | None = None
     ) -> None:
@@ -91,10 +115,21 @@ class Transaction:
         if _is_spark(rows):
             from omnigraph_spark.session.staging import stage_frame
 
+            self._spark = self._spark or rows.sparkSession
             results = stage_frame(rows, task)
         else:
             results = [task.run(_batches(rows))]
         self._write.add(type, task, results)
+
+    def _workspace(self) -> AbstractContextManager[Workspace]:
+        """Return where the transaction is checked: on Spark when a session has many rows of it."""
+        if self._spark is None:
+            return DuckWorkspace()
+        from omnigraph_spark.session.workspace import workspace_for
+
+        files = [file for change in self._write.changes.values() for file in change.files]
+        files += [file for request in self._write.deletes for file in request.files]
+        return workspace_for(self._spark, sum(file.rows for file in files))
 
     def _refuse_ended(self) -> None:
         if self._ended:
@@ -114,7 +149,7 @@ class Transaction:
         if error is not None:
             self._write.abort()
             return
-        self.commit = self._write.commit_or_abort()
+        self.commit = self._write.commit_or_abort(self._workspace)
         if self.commit is not None and self._on_commit is not None:
             self._on_commit(self.commit)
 

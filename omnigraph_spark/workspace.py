@@ -1,14 +1,14 @@
 """A place to join staged rows with committed ones: relations by name, and SQL over them.
 
 `DuckWorkspace` works in this process, out of core: it holds what does not fit its memory bound in a
-temporary folder. The same SQL runs on Spark behind the same interface. Columns are renamed when a
+temporary folder. `session.workspace` runs the same SQL on Spark. Columns are renamed when a
 relation is added, so no name that a user chose ever becomes part of a query.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -24,6 +24,7 @@ from omnigraph_spark.scan import (
     read_all,
     scan_with_places,
 )
+from omnigraph_spark.staged_rows import FILE_NUMBER, StagedSource
 
 #: What joins may hold in memory before they spill.
 MEMORY_LIMIT = "512MB"
@@ -58,6 +59,14 @@ class Workspace(Protocol):
     def add_rows(self, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
         """Add rows under a name."""
 
+    def add_staged(
+        self, name: str, source: StagedSource, columns: Mapping[str, str], numbered: bool = False
+    ) -> None:
+        """Add staged rows under a name; `columns` maps names in queries to stored columns.
+
+        With `numbered` the column `file` follows, the number of the staged file.
+        """
+
     def add_committed(
         self,
         name: str,
@@ -81,6 +90,15 @@ class Workspace(Protocol):
 
     def table(self, query: str) -> pa.Table:
         """Return the rows of a query whose answer fits in memory."""
+
+    def each_group(self, query: str, by: str, work: Callable[[pa.Table], str]) -> Iterator[str]:
+        """Call `work` with the rows of every value of a column of whole numbers.
+
+        `work` can be pickled and may run anywhere, also more than once; its answers are small.
+        """
+
+    def run(self, tasks: Sequence[Callable[[], str]]) -> Iterator[str]:
+        """Call every task, which can be pickled and may run anywhere; answers are in order."""
 
     def drop(self, name: str) -> None:
         """Forget a relation."""
@@ -120,6 +138,17 @@ class DuckWorkspace:
         """Add rows under a name."""
         self._create(name, batches, schema, "")
 
+    def add_staged(
+        self, name: str, source: StagedSource, columns: Mapping[str, str], numbered: bool = False
+    ) -> None:
+        """Add staged rows under a name."""
+        stored = list(columns.values())
+        schema = source.schema(stored, numbered=numbered)
+        named = rename(schema, [*columns, *([FILE_NUMBER] if numbered else ())])
+        batches = source.batches(stored, numbered=numbered)
+        renamed = (pa.RecordBatch.from_arrays(b.columns, schema=named) for b in batches)
+        self._create(name, renamed, named, "")
+
     def add_committed(
         self,
         name: str,
@@ -130,12 +159,10 @@ class DuckWorkspace:
         places: bool = False,
     ) -> None:
         """Add committed rows under a name, those of interest only."""
-        where = self._lookup(columns, interests) if where is None else where
+        where = lookup_filter(self, columns, interests) if where is None else where
         schema, batches = _scan(source, tuple(columns.values()), where, places)
         names = [*columns, *(PLACE_NAMES if places else ())]
-        named = pa.schema(
-            [field.with_name(name) for name, field in zip(names, schema, strict=True)]
-        )
+        named = rename(schema, names)
         renamed = (pa.RecordBatch.from_arrays(b.columns, schema=named) for b in batches)
         conditions = " OR ".join(interest.condition("incoming") for interest in interests)
         self._create(name, renamed, named, f"WHERE {conditions}" if conditions else "")
@@ -157,6 +184,16 @@ class DuckWorkspace:
         """Return the rows of a query as batches."""
         reader: pa.RecordBatchReader = self._database.sql(query).to_arrow_reader(_BATCH_ROWS)
         return reader
+
+    def each_group(self, query: str, by: str, work: Callable[[pa.Table], str]) -> Iterator[str]:
+        """Call `work` with the rows of every value, one after the other."""
+        values = self.rows(f"SELECT DISTINCT {by} FROM ({query}) g ORDER BY {by}")
+        for (value,) in values:
+            yield work(self.table(f"SELECT * FROM ({query}) g WHERE {by} = {int(value)}"))
+
+    def run(self, tasks: Sequence[Callable[[], str]]) -> Iterator[str]:
+        """Call every task, one after the other."""
+        return (task() for task in tasks)
 
     def drop(self, name: str) -> None:
         """Forget a relation."""
@@ -180,21 +217,29 @@ class DuckWorkspace:
         finally:
             self._database.unregister("incoming")
 
-    def _lookup(self, columns: Mapping[str, str], interests: Sequence[Interest]) -> str | None:
-        """Return a filter for Lance when all that matters is few values of text columns."""
-        conditions = []
-        for interest in interests:
-            column = columns[interest.columns[0]]
-            if len(interest.columns) > 1 or not interest.present or column not in _TEXT_COLUMNS:
-                return None
-            query = f"SELECT DISTINCT {interest.its_columns[0]} FROM {interest.relation}"
-            rows = self.rows(f"{query} LIMIT {_LOOKUP_VALUES + 1}")
-            values = [value for (value,) in rows if value is not None]
-            # A filter cannot hold a null character, which an id can.
-            if len(rows) > _LOOKUP_VALUES or any("\0" in value for value in values):
-                return None
-            conditions.append(in_texts(column, values))
-        return " OR ".join(conditions) if conditions else None
+
+def lookup_filter(
+    space: Workspace, columns: Mapping[str, str], interests: Sequence[Interest]
+) -> str | None:
+    """Return a filter for Lance when all that matters is few values of text columns."""
+    conditions = []
+    for interest in interests:
+        column = columns[interest.columns[0]]
+        if len(interest.columns) > 1 or not interest.present or column not in _TEXT_COLUMNS:
+            return None
+        query = f"SELECT DISTINCT {interest.its_columns[0]} FROM {interest.relation}"
+        rows = space.rows(f"{query} LIMIT {_LOOKUP_VALUES + 1}")
+        values = [value for (value,) in rows if value is not None]
+        # A filter cannot hold a null character, which an id can.
+        if len(rows) > _LOOKUP_VALUES or any("\0" in value for value in values):
+            return None
+        conditions.append(in_texts(column, values))
+    return " OR ".join(conditions) if conditions else None
+
+
+def rename(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    """Return a schema with other names."""
+    return pa.schema([field.with_name(name) for name, field in zip(names, schema, strict=True)])
 
 
 class _Incoming:

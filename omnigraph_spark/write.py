@@ -48,6 +48,7 @@ from omnigraph_spark.pending import Pending, WriteMode
 from omnigraph_spark.preparing import discard_prepared, prepare
 from omnigraph_spark.publish import LineageIntent, find_publisher, find_repeat
 from omnigraph_spark.recovery.sweep import heal, undo
+from omnigraph_spark.repacking import repack
 from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.stage import StageResult, StageTask
 from omnigraph_spark.storage.datasets import DatasetAddress, open_dataset
@@ -139,6 +140,11 @@ class Write:
         """The staged changes, by type key."""
         return dict(self._changes)
 
+    @property
+    def deletes(self) -> Sequence[DeleteRequest]:
+        """The deletions asked for."""
+        return tuple(self._deletes)
+
     def _pending(
         self, type_name: str, mode: WriteMode, merge_columns: Sequence[str] | None = None
     ) -> Pending:
@@ -223,6 +229,11 @@ class Write:
         if violations and all(found.rule == "exists" for found in violations):
             raise KeyConflictError("; ".join(map(str, violations)))
         refuse(violations)
+        for number, change in enumerate(pending):
+            # Only now: what is refused is not worth a copy.
+            if change.files:
+                change = repack(change, self.base, self._terms.limits, space)
+                self._changes[change.key] = pending[number] = change
         # Always in the same order: writers that share types then meet at the first of them.
         return sorted(pending, key=lambda change: change.key)
 
