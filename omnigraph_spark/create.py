@@ -27,7 +27,7 @@ from omnigraph_spark.formats.profile import (
     NewRow,
     PinRow,
 )
-from omnigraph_spark.formats.v4.sidecar import list_sidecars
+from omnigraph_spark.formats.v4.sidecar import delete_sidecar, list_sidecars
 from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.names import MAIN
 from omnigraph_spark.schema.arrow import arrow_schema
@@ -77,6 +77,27 @@ def create_graph(root: str, schema_text: str, settings: StorageSettings) -> Comm
         _create_manifest(manifest, store, rows, commit, undo)
         undo.pop_all()
     return commit
+
+
+def remove_new_graph(root: str, settings: StorageSettings) -> bool:
+    """Take back the creation of a graph, unless somebody wrote to it since.
+
+    The manifest goes first: without it there is no graph. The claim on the root goes last.
+    """
+    manifest = Manifest(root, settings)
+    state = manifest.head()
+    if len(state.lineage.commits) > 1 or manifest.branch_names() != [MAIN]:
+        return False
+    store = objects_at(root, settings)
+    schema = _PROFILE.read_schema(root, store, lambda: True)
+    _delete_below(store, manifest.address().uri)
+    for operation_id in list_sidecars(root, store):
+        delete_sidecar(root, store, operation_id)
+    for entity in schema.types():
+        _delete_below(store, join(root, _PROFILE.dataset_path(entity.type_key)))
+    for name in reversed(list(_PROFILE.schema_files("", schema))):
+        _delete(store, join(root, name))
+    return True
 
 
 def _refuse_existing(

@@ -21,6 +21,8 @@ from omnigraph_spark.errors import (
     UnsupportedError,
 )
 from omnigraph_spark.formats.profile import Commit
+from omnigraph_spark.given_rows import Rows, session_of
+from omnigraph_spark.jsonl.sources import Source
 from omnigraph_spark.manifest import Entry
 from omnigraph_spark.names import MAIN, AnyRef, BranchRef, Ref, check_actor, check_branch_name
 from omnigraph_spark.pending import WriteMode
@@ -31,9 +33,10 @@ from omnigraph_spark.stage import StageLimits
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import canonical_root
 from omnigraph_spark.terms import Checks, OnConflict, WriteTerms
-from omnigraph_spark.transaction import Rows, Transaction
+from omnigraph_spark.transaction import Transaction
 from omnigraph_spark.upkeep import Upkeep
 from omnigraph_spark.view import Snapshot
+from omnigraph_spark.violations import Violation
 from omnigraph_spark.write_options import actor_or_user, check_word
 
 if TYPE_CHECKING:
@@ -315,6 +318,48 @@ class Graph(Upkeep):
         with self.transaction(**terms) as tx:
             tx.delete(type, ids, where)
         return tx.commit
+
+    def check(
+        self,
+        rows: Rows,
+        type: str,
+        mode: str = "append",
+        merge_columns: Sequence[str] | None = None,
+    ) -> DataFrame | list[Violation]:
+        """Return every rule that rows would break, without writing them; arguments as for `write`.
+
+        A DataFrame (rule, type_key, column, message, ids, count) of Spark rows, else a list. Rules
+        across rows are checked once all rows keep those of single rows.
+        """
+        check_word("mode", mode, WriteMode)
+        spark = self._spark or session_of(rows)
+        with Transaction(self._reader, self.branch, WriteTerms(), spark=spark) as tx:
+            found = tx.check(WriteMode(mode), type, rows, merge_columns)
+        if session_of(rows) is None:
+            return list(found)
+        from omnigraph_spark.session.frames import violations_frame
+
+        return violations_frame(spark, found)
+
+    def load_jsonl(self, source: Source, mode: str = "append", **terms: Any) -> Commit | None:
+        """Load the engine's interchange records, of all types, in one commit.
+
+        See `Transaction.load_jsonl`; `terms` are arguments of `transaction`.
+        """
+        check_word("mode", mode, WriteMode)
+        with self.transaction(**terms) as tx:
+            tx.load_jsonl(source, WriteMode(mode))
+        return tx.commit
+
+    def export_jsonl(self, path: str | Path, branch: str | None = None) -> dict[str, int]:
+        """Write the bound snapshot, or the head of a branch, as records; return rows by type.
+
+        One file; or one for each type where the path is a folder or ends in a slash.
+        """
+        from omnigraph_spark.jsonl.exporting import export_jsonl
+
+        state = self._state if branch is None else self._reader.resolve(BranchRef(branch))
+        return export_jsonl(state, path)
 
     def create_branch(self, name: str, from_: str | AnyRef = MAIN) -> Branch:
         """Create a branch from the head of another, or from a commit, version or time."""

@@ -9,25 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
+from omnigraph_spark.checking import find_violations
 from omnigraph_spark.errors import InvalidOptionError, UnsupportedError
 from omnigraph_spark.formats.profile import Commit
+from omnigraph_spark.given_rows import Rows, session_of, stage_rows
+from omnigraph_spark.jsonl.sources import Source
+from omnigraph_spark.loading import stage_jsonl
 from omnigraph_spark.names import AnyRef, TypeKind
 from omnigraph_spark.own_rows import own_rows
 from omnigraph_spark.pending import WriteMode
 from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.terms import WriteTerms
+from omnigraph_spark.violations import Violation
 from omnigraph_spark.workspace import DuckWorkspace, Workspace
 from omnigraph_spark.write import Write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-Rows = Any
-"""A Spark DataFrame, pyarrow Table, RecordBatch, RecordBatchReader, or pandas DataFrame."""
 
 
 class Transaction:
@@ -107,19 +109,32 @@ class Transaction:
         """Write rows in the mode given; a deletion takes them by their ids."""
         self._stage(type, mode, rows, columns)
 
+    def check(
+        self, mode: WriteMode, type: str, rows: Rows, columns: Sequence[str] | None = None
+    ) -> tuple[Violation, ...]:
+        """Return every rule that rows would break, and forget them; nothing else may be staged."""
+        self._refuse_ended()
+        return find_violations(self._write, type, mode, rows, columns, self._workspace)
+
+    def load_jsonl(self, source: Source, mode: WriteMode = WriteMode.APPEND) -> None:
+        """Write records of any types, in any order, in the engine's interchange format.
+
+        Args:
+            source: A file, folder or pattern, the text itself, or lines. A large file, or one of
+                an object store, is read by Spark where there is a session, one record a line.
+            mode: How rows meet those of the same id, for all types.
+        """
+        self._refuse_ended()
+        for key, task, results in stage_jsonl(self._write, source, mode, self._spark):
+            self._write.add(key, task, results)
+
     def _stage(
         self, type: str, mode: WriteMode, rows: Rows, columns: Sequence[str] | None = None
     ) -> None:
         self._refuse_ended()
         task = self._write.task(type, mode, columns)
-        if _is_spark(rows):
-            from omnigraph_spark.session.staging import stage_frame
-
-            self._spark = self._spark or rows.sparkSession
-            results = stage_frame(rows, task)
-        else:
-            results = [task.run(_batches(rows))]
-        self._write.add(type, task, results)
+        self._spark = self._spark or session_of(rows)
+        self._write.add(type, task, stage_rows(task, rows))
 
     def _workspace(self) -> AbstractContextManager[Workspace]:
         """Return where the transaction is checked: on Spark when a session has many rows of it."""
@@ -152,22 +167,3 @@ class Transaction:
         self.commit = self._write.commit_or_abort(self._workspace)
         if self.commit is not None and self._on_commit is not None:
             self._on_commit(self.commit)
-
-
-def _is_spark(rows: Rows) -> bool:
-    return hasattr(rows, "mapInArrow")
-
-
-def _batches(rows: Rows) -> pa.RecordBatchReader:
-    if isinstance(rows, pa.RecordBatchReader):
-        return rows
-    if isinstance(rows, pa.RecordBatch):
-        return pa.RecordBatchReader.from_batches(rows.schema, [rows])
-    if isinstance(rows, pa.Table):
-        return rows.to_reader()
-    if hasattr(rows, "__dataframe__") or hasattr(rows, "iloc"):
-        return pa.Table.from_pandas(rows, preserve_index=False).to_reader()
-    raise UnsupportedError(
-        f"rows given as {type(rows).__name__}",
-        "give a Spark or pandas DataFrame, a pyarrow Table, RecordBatch or RecordBatchReader",
-    )

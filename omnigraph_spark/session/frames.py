@@ -6,7 +6,7 @@ keeps that version whatever is published later, and works the same on classic Sp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -17,6 +17,7 @@ from omnigraph_spark.names import TypeKey, TypeKind
 from omnigraph_spark.options import STORAGE_PREFIX
 from omnigraph_spark.schema.model import EdgeType
 from omnigraph_spark.snapshot import SnapshotState
+from omnigraph_spark.violations import Violation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,10 +25,15 @@ if TYPE_CHECKING:
 
 def session_or_active(spark: SparkSession | None) -> SparkSession:
     """Return the session given, else the active one of this thread."""
-    found = spark or SparkSession.getActiveSession()
+    found = spark or active_session()
     if found is None:
         raise SessionMissingError()
     return found
+
+
+def active_session() -> SparkSession | None:
+    """Return the active session of this thread, if there is one."""
+    return SparkSession.getActiveSession()
 
 
 def read_frame(
@@ -66,6 +72,16 @@ def triplets_frame(spark: SparkSession | None, state: SnapshotState, key: TypeKe
         .join(targets, f.col("edge.dst") == f.col("dst.id"))
         .select("src", "edge", "dst")
     )
+
+
+def violations_frame(spark: SparkSession | None, found: Iterable[Violation]) -> DataFrame:
+    """Return violations as a DataFrame, a row for each rule that is broken."""
+    rows = [(v.rule, v.type_key, v.column, v.message, list(v.ids), v.count) for v in found]
+    schema = (
+        "rule string, type_key string, column string, message string, ids array<string>, "
+        "count bigint"
+    )
+    return session_or_active(spark).createDataFrame(rows, schema)
 
 
 def register_views(spark: SparkSession | None, state: SnapshotState, prefix: str) -> list[str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkTypeError
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -52,6 +53,8 @@ _TYPES: dict[Scalar, DataType] = {
     Scalar.DATETIME: TimestampType(),
     Scalar.VECTOR: ArrayType(FloatType()),
 }
+#: The column metadata that holds the declared type.
+_DECLARED = "omnigraph.type"
 _DESCRIPTOR = StructType(
     [
         StructField("kind", StringType()),
@@ -84,6 +87,22 @@ def spark_arrow_schema(schema: StructType) -> pa.Schema:
     """Return the Arrow schema that Spark expects of batches with this Spark schema."""
     arrow: pa.Schema = to_arrow_schema(schema, **_ARROW_ARGUMENTS)
     return arrow
+
+
+def arrow_schema_of(schema: StructType) -> pa.Schema:
+    """Return the Arrow schema of a user's DataFrame, with what its columns say of a graph."""
+    fields = []
+    for field in schema.fields:
+        try:
+            [arrow] = spark_arrow_schema(StructType([field]))
+        except PySparkTypeError as error:
+            given = field.dataType.simpleString()
+            raise SchemaMismatchError(
+                "a DataFrame", field.name, given, "of no type a graph can hold: cast it"
+            ) from error
+        declared = field.metadata.get(_DECLARED)
+        fields.append(arrow if declared is None else arrow.with_metadata({_DECLARED: declared}))
+    return pa.schema(fields)
 
 
 def to_spark(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -123,7 +142,7 @@ def check_user_schema(given: StructType, full: StructType, type_name: str) -> li
 
 
 def _field(column: Column, blobs: Blobs) -> StructField:
-    metadata: dict[str, Any] = {"omnigraph.type": str(column.type)}
+    metadata: dict[str, Any] = {_DECLARED: str(column.type)}
     if column.key:
         metadata["omnigraph.key"] = True
     if column.type.enum_values is not None:

@@ -1,0 +1,46 @@
+"""Which rules rows would break, found out without writing them: what `graph.check` asks.
+
+The rows are staged and inspected as for a write, and thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from omnigraph_spark.deletions import find_doomed
+from omnigraph_spark.errors import ConstraintViolationError
+from omnigraph_spark.given_rows import Rows, stage_rows
+from omnigraph_spark.inspect import inspect
+from omnigraph_spark.pending import WriteMode
+from omnigraph_spark.violations import Violation, merge
+from omnigraph_spark.write import SpaceFactory, Write
+
+
+def find_violations(
+    write: Write,
+    type_name: str,
+    mode: WriteMode,
+    rows: Rows,
+    merge_columns: Sequence[str] | None,
+    space_factory: SpaceFactory,
+) -> tuple[Violation, ...]:
+    """Return all rules that rows break by themselves; if none, those they break together.
+
+    Rows that do not fit their type have no place among others: whether an id is there twice is
+    asked only of rows that can be stored.
+    """
+    task = write.task(type_name, mode, merge_columns)
+    results = stage_rows(task, rows)
+    try:
+        write.add(type_name, task, results)
+    except ConstraintViolationError:
+        # What was staged is gone by now.
+        return merge(found for result in results for found in result.violations)
+    try:
+        with space_factory() as space:
+            pending = list(write.changes.values())
+            if write.deletes:
+                pending = find_doomed(space, write.deletes, write.base, write.branch)
+            return merge(inspect(space, pending, write.base))
+    finally:
+        write.abort()
