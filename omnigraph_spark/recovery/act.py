@@ -143,7 +143,8 @@ def _roll_back(manifest: Manifest, found: Observed) -> Recovery:
         changes.append(PublishVersion(key, restored, state.pin.dataset_branch, entry.rows))
         expect[key] = state.pinned
         outcomes.append(TableOutcome(key, restored.number - 1, state.pinned))
-    lineage = _lineage(found, rollback_id(found.sidecar.operation_id), merged=False)
+    commit_id = rollback_id(found.sidecar.operation_id, found.undone)
+    lineage = _lineage(found, commit_id, merged=False)
     commit = publish(manifest, found.sidecar.branch, changes, expect, lineage)
     return _recovery(found, RecoveryKind.ROLLED_BACK, outcomes, commit)
 

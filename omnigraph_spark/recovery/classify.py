@@ -187,9 +187,10 @@ def foreign_commits(sidecar: Sidecar, state: PinState) -> tuple[Origin, ...]:
 def _decide(
     sidecar: Sidecar, facts: Facts, movements: Sequence[Movement], force: bool, abandon: bool
 ) -> tuple[Decision, str]:
-    if facts.rolled_back:
+    settled = not _left_behind(sidecar, facts)
+    if facts.rolled_back and settled:
         return Decision.FINISH_ROLLED_BACK, ""
-    if facts.published and not _left_behind(sidecar, facts):
+    if facts.published and settled:
         return Decision.FINISH, ""
     if Movement.INVARIANT_VIOLATION in movements:
         return Decision.ABORT, _behind(facts, movements)
@@ -200,8 +201,9 @@ def _decide(
     forward = all(movement is Movement.ROLLED_PAST_EXPECTED for movement in movements)
     if sidecar.writer is WriterKind.SCHEMA_APPLY:
         forward = forward and facts.schema_ready
-    # A commit of the same piece of work is visible: a second one may not be.
-    if forward and facts.reads_hold and not facts.published and not abandon:
+    # Once a commit did or undid this piece of work, no second one may do it.
+    fresh = not (facts.published or facts.rolled_back)
+    if forward and fresh and facts.reads_hold and not abandon:
         return Decision.ROLL_FORWARD, ""
     if facts.maybe_alive and not force and not abandon:
         return Decision.WAIT, "its writer may be alive"
@@ -209,7 +211,7 @@ def _decide(
 
 
 def _left_behind(sidecar: Sidecar, facts: Facts) -> bool:
-    """Tell whether datasets hold commits of a second attempt at work that is visible already."""
+    """Tell whether datasets hold commits made after the work was done or undone by another."""
     return sidecar.fenced and any(
         _is_own(sidecar, origin) for state in facts.pins for origin in state.unpublished
     )

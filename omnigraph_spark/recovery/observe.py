@@ -43,6 +43,8 @@ class Observed:
     state: ManifestState
     #: The commit that did or undid the work, when there is one.
     done: Commit | None = None
+    #: How often the operation was undone: a writer that was not dead may have gone on.
+    undone: int = 0
 
 
 def pending_operations(manifest: Manifest) -> list[str]:
@@ -71,12 +73,12 @@ def observe(manifest: Manifest, sidecar: Sidecar) -> Observed:
     except BranchNotFoundError:
         return Observed(sidecar, Facts((), branch_exists=False), manifest.head())
     published = state.lineage.find_repeat(sidecar.operation_id)
-    undone = state.lineage.find_repeat(rollback_id(sidecar.operation_id))
+    undone = _undone(state, sidecar.operation_id)
     schema_apply = sidecar.writer is WriterKind.SCHEMA_APPLY
     facts = Facts(
         pins=tuple(_pin_state(manifest, state, pin, sidecar.fenced) for pin in sidecar.pins),
         published=published is not None,
-        rolled_back=undone is not None,
+        rolled_back=bool(undone),
         reads_hold=all(
             state.visible_version(key) == version
             for key, version in (sidecar.expects or {}).items()
@@ -86,7 +88,7 @@ def observe(manifest: Manifest, sidecar: Sidecar) -> Observed:
         types_settled=_types_settled(state, sidecar),
         maybe_alive=_maybe_alive(manifest, sidecar),
     )
-    return Observed(sidecar, facts, state, undone or published)
+    return Observed(sidecar, facts, state, undone[-1] if undone else published, len(undone))
 
 
 def dataset_of(manifest: Manifest, state: ManifestState, pin: SidecarPin) -> DatasetAddress:
@@ -109,9 +111,20 @@ def forward_id(operation_id: str) -> str:
         return derived_ulid("omnigraph:rolled-forward", operation_id)
 
 
-def rollback_id(operation_id: str) -> str:
-    """Return the id of the commit that undoes an operation, the same half for every attempt."""
-    return derived_ulid("omnigraph:rolled-back", operation_id)
+def rollback_id(operation_id: str, before: int = 0) -> str:
+    """Return the id of the commit that undoes an operation, with the same half in every process.
+
+    `before` says how often it was undone already.
+    """
+    return derived_ulid(f"omnigraph:rolled-back:{before}", operation_id)
+
+
+def _undone(state: ManifestState, operation_id: str) -> list[Commit]:
+    """Return the visible commits that undid an operation, oldest first."""
+    found: list[Commit] = []
+    while commit := state.lineage.find_repeat(rollback_id(operation_id, len(found))):
+        found.append(commit)
+    return found
 
 
 def _pin_state(manifest: Manifest, state: ManifestState, pin: SidecarPin, fenced: bool) -> PinState:

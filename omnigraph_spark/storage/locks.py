@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 
-from omnigraph_spark.errors import ConflictError
+from omnigraph_spark.errors import ConflictError, StorageError
 from omnigraph_spark.storage.uri import is_s3, join
 
 #: How long to wait for another writer's effect window, which takes milliseconds per type.
@@ -33,9 +33,14 @@ def writer_lock(root: str, branch: str, wait_seconds: float = WAIT_SECONDS) -> I
         yield
         return
     folder = join(root, _FOLDER)
-    os.makedirs(folder, exist_ok=True)
-    # Opened for writing, never written: the lock is the kernel's, the file only names it.
-    descriptor = os.open(join(folder, f"{quote(branch, safe='')}.lock"), os.O_RDWR | os.O_CREAT)
+    path = join(folder, f"{quote(branch, safe='')}.lock")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        # Opened for writing, never written: the lock is the kernel's, the file only names it.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        kind = "permission" if isinstance(error, PermissionError) else "permanent"
+        raise StorageError(kind, path, error.strerror or type(error).__name__) from error
     try:
         _acquire(descriptor, branch, wait_seconds)
         yield
