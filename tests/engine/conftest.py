@@ -11,6 +11,7 @@ import pytest
 import omnigraph_spark as og
 from tests.engine.graphs import write_social
 from tests.engine.writing import write_staffed
+from tests.helpers import crashes
 from tests.helpers.builder import GraphBuilder
 from tests.helpers.racers import Racers, waiting_racers
 
@@ -46,3 +47,17 @@ def staffed_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def graph(staffed_root: Path, tmp_path: Path) -> og.Graph:
     """The same graph, a copy of one's own to write to."""
     return og.open(shutil.copytree(staffed_root, tmp_path / "g"), actor="ann")
+
+
+@pytest.fixture(scope="session")
+def written_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One graph that this package wrote: Alice and Bob, who know each other."""
+    root = tmp_path_factory.mktemp("written") / "social"
+    crashes.write_social(root)
+    return root
+
+
+@pytest.fixture
+def written(written_once: Path, tmp_path: Path) -> Path:
+    """A copy of it of one's own."""
+    return Path(shutil.copytree(written_once, tmp_path / "social"))

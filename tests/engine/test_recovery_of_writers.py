@@ -1,0 +1,349 @@
+"""Writers of ours that die or fail at any step: finished or undone, by themselves if they live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import omnigraph_spark as og
+from omnigraph_spark import failpoints as points
+from omnigraph_spark.errors import (
+    ConflictError,
+    ForeignCommitError,
+    RecoveryRequiredError,
+    StorageError,
+)
+from omnigraph_spark.failpoints import Failpoint
+from omnigraph_spark.formats.v4.sidecar import Sidecar
+from omnigraph_spark.recovery.sweep import heal, recover, undo
+from omnigraph_spark.storage.local_objects import LocalObjects
+from tests.engine.graphs import add_people, ages, listing
+from tests.engine.recovering import (
+    POST,
+    PRE,
+    assert_as_the_engine_left_it,
+    assert_settled,
+    audit,
+    fail,
+    fail_once,
+    manifest_of,
+    reached,
+    sidecars,
+)
+from tests.helpers import golden
+from tests.helpers.builder import GraphBuilder
+from tests.helpers.crashes import crashing, load
+
+#: Every step of a write of two types that leaves something behind, and what it ends in.
+STEPS: list[tuple[Failpoint, int, dict[str, int], str | None]] = [
+    (points.BEFORE_SIDECAR, 1, PRE, None),
+    (points.SIDECAR_WRITTEN, 1, PRE, "RolledBack"),
+    (points.DATASET_COMMITTED, 1, PRE, "RolledBack"),
+    (points.DATASET_COMMITTED, 2, POST, "RolledForward"),
+    (points.BEFORE_PUBLISH, 1, POST, "RolledForward"),
+    (points.PUBLISH_LANDED, 1, POST, "RolledForward"),
+    (points.AFTER_PUBLISH, 1, POST, "RolledForward"),
+    (points.SIDECAR_DELETED, 1, POST, None),
+]
+
+
+def step_name(value: object) -> str | None:
+    return value.name if isinstance(value, Failpoint) else None
+
+
+@pytest.mark.parametrize(("point", "at", "ends_in", "kind"), STEPS, ids=step_name)
+def test_a_writer_that_dies_at_any_step_is_finished_or_undone(
+    written: Path, point: Failpoint, at: int, ends_in: dict[str, int], kind: str | None
+) -> None:
+    graph = og.open(written)
+    with crashing(point, at):
+        load(graph)
+    found = ages(og.open(written, mode="r"))
+    assert found in (PRE, POST)
+    recovered = recover(manifest_of(written))
+    assert [done.kind for done in recovered] == ([] if kind is None else [kind])
+    assert ages(og.open(written)) == ends_in
+    assert_settled(written)
+    commits = og.open(written).history()
+    assert len({commit.id[10:] for commit in commits}) == len(commits)
+    load(og.open(written)) if ends_in is PRE else None
+    assert ages(og.open(written)) == POST
+
+
+@pytest.mark.parametrize(("point", "at", "ends_in", "kind"), STEPS, ids=step_name)
+def test_the_same_piece_of_work_is_done_once_however_often_its_writer_dies(
+    written: Path, point: Failpoint, at: int, ends_in: dict[str, int], kind: str | None
+) -> None:
+    def work() -> og.Commit | None:
+        with og.open(written).transaction(txn_app_id="job", txn_version=1) as tx:
+            tx.append("Person", pa.table({"name": ["Carol"], "age": [7]}))
+            tx.append("Knows", pa.table({"src": ["Carol"], "dst": ["Alice"]}))
+        return tx.commit
+
+    with crashing(point, at):
+        work()
+    first, second = work(), work()
+    assert first is not None
+    assert first == second
+    graph = og.open(written)
+    assert ages(graph) == {**PRE, "Carol": 7}
+    assert graph.snapshot().rows("Knows") == 2
+
+
+def test_a_commit_of_ours_that_went_through_needs_no_second_one(written: Path) -> None:
+    with crashing(points.AFTER_PUBLISH):
+        load(og.open(written))
+    commits = len(og.open(written, mode="r").history())
+    [done] = recover(manifest_of(written))
+    graph = og.open(written)
+    assert len(graph.history()) == commits
+    assert done.commit == graph.history()[0]
+    assert done.commit.actor == "act-crash"
+
+
+def test_a_write_begins_after_what_its_branch_has_pending(written: Path) -> None:
+    graph = og.open(written)
+    with crashing(points.DATASET_COMMITTED):
+        load(graph)
+    # An overwrite gives up when the head moves, so it has to begin after the recovery.
+    commit = graph.write(pa.table({"name": ["Umbra"]}), "Company", mode="overwrite")
+    assert commit is not None
+    assert [record.kind for record in audit(written)] == ["RolledBack"]
+    assert ages(graph) == PRE
+
+
+def test_other_branches_are_left_to_their_own_writers(written: Path) -> None:
+    graph = og.open(written)
+    graph.create_branch("dev")
+    dev = graph.as_branch("dev")
+    with crashing(points.DATASET_COMMITTED):
+        load(dev)
+    assert graph.write(pa.table({"name": ["Umbra"]}), "Company") is not None
+    assert len(sidecars(written)) == 1
+    [done] = graph.recover()
+    assert done.commit.branch == "dev"
+    assert ages(og.open(written, branch="dev")) == PRE
+    assert_settled(written, "dev")
+    load(og.open(written, branch="dev"))
+    assert ages(og.open(written, branch="dev")) == POST
+
+
+def test_a_foreign_commit_beside_a_dead_writer_is_left_to_repair(written: Path) -> None:
+    """It took the version that ours would have had: the engine would publish it as ours."""
+    with crashing(points.SIDECAR_WRITTEN):
+        load(og.open(written))
+    folder = str(written / manifest_of(written).head().entries["node:Person"].path)
+    lance.dataset(folder).delete("name = 'Alice'")
+    [done] = recover(manifest_of(written))
+    assert (done.kind, done.tables) == ("RolledBack", ())
+    graph = og.open(written)
+    assert ages(graph) == PRE
+    [found] = [found for found in graph.health() if found.kind == "head_ahead"]
+    assert found.type_key == "node:Person"
+
+
+def test_a_foreign_commit_on_top_of_ours_is_found_by_name(written: Path) -> None:
+    with crashing(points.BEFORE_PUBLISH):
+        load(og.open(written))
+    folder = str(written / manifest_of(written).head().entries["node:Person"].path)
+    lance.dataset(folder).delete("name = 'Alice'")
+    with pytest.raises(ForeignCommitError, match="Delete"):
+        recover(manifest_of(written))
+    [done] = recover(manifest_of(written), force=True)
+    assert done.kind == "RolledBack"
+    assert ages(og.open(written)) == PRE
+    assert_settled(written)
+
+
+# -- a landing that fails half-way -----------------------------------------------------------------
+
+
+def test_a_writer_undoes_its_own_half_and_tries_again(written: Path) -> None:
+    """Another writer takes the second dataset after the first one landed."""
+    other = GraphBuilder.open(written)
+    with reached(points.DATASET_COMMITTED, lambda: add_people(other, Dave=50) and None):
+        load(og.open(written))
+    graph = og.open(written)
+    assert ages(graph) == {**POST, "Dave": 50}
+    assert graph.snapshot().rows("Knows") == 2
+    assert [record.kind for record in audit(written)] == ["RolledBack"]
+    assert_settled(written)
+
+
+def test_a_writer_whose_publish_lost_undoes_all_and_tries_again(written: Path) -> None:
+    other = GraphBuilder.open(written)
+    with reached(points.BEFORE_PUBLISH, lambda: add_people(other, Dave=50) and None):
+        og.open(written).write(pa.table({"src": ["Bob"], "dst": ["Alice"]}), "Knows")
+    graph = og.open(written)
+    assert ages(graph) == {**PRE, "Dave": 50}
+    assert graph.snapshot().rows("Knows") == 2
+    [record] = audit(written)
+    assert [(made.type_key, made.to_version) for made in record.outcomes] == [("edge:Knows", 2)]
+    assert_settled(written)
+
+
+def test_one_that_may_not_try_again_says_who_was_faster(written: Path) -> None:
+    other = GraphBuilder.open(written)
+    with (
+        reached(points.BEFORE_PUBLISH, lambda: add_people(other, Dave=50) and None),
+        pytest.raises(ConflictError, match="landed first"),
+    ):
+        og.open(written).write(pa.table({"name": ["Umbra"]}), "Company", mode="overwrite")
+    graph = og.open(written)
+    assert graph.snapshot().arrow("Company")["name"].to_pylist() == ["Acme"]
+    assert_settled(written)
+
+
+def test_storage_that_fails_between_two_datasets_costs_nothing_but_the_write(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = og.open(written)
+    with (
+        reached(points.DATASET_COMMITTED, lambda: fail_once(monkeypatch, "place", "_versions")),
+        pytest.raises(StorageError, match="no space"),
+    ):
+        load(graph)
+    assert ages(og.open(written)) == PRE
+    assert [record.kind for record in audit(written)] == ["RolledBack"]
+    assert_settled(written)
+    load(og.open(written))
+    assert ages(og.open(written)) == POST
+
+
+def test_what_a_writer_cannot_undo_its_sidecar_owns(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = og.open(written)
+    with monkeypatch.context() as broken:
+        with (
+            reached(points.DATASET_COMMITTED, lambda: fail(broken, "place", "_versions")),
+            pytest.raises(RecoveryRequiredError, match="no space"),
+        ):
+            load(graph)
+        assert ages(og.open(written, mode="r")) == PRE
+    assert len(sidecars(written)) == 1
+    assert ages(og.open(written)) == PRE
+    assert_settled(written)
+
+
+def test_one_that_was_taken_for_dead_undoes_the_rest_of_itself(written: Path) -> None:
+    """As on an object store: the sidecar is recovered and gone, and then the writer goes on."""
+    graph = og.open(written)
+
+    def taken_for_dead() -> None:
+        points.disarm()
+        [path] = (written / "__recovery").glob("*.json")
+        sidecar = Sidecar.from_bytes(path.read_bytes())
+        undo(manifest_of(written), sidecar)
+
+    with reached(points.DATASET_COMMITTED, taken_for_dead):
+        load(graph)
+    assert ages(og.open(written)) == POST
+    assert [record.kind for record in audit(written)] == ["RolledBack"]
+    assert_settled(written)
+
+
+def test_one_that_was_finished_by_another_takes_that_for_its_own(written: Path) -> None:
+    graph = og.open(written)
+
+    def finished() -> None:
+        points.disarm()
+        assert len(heal(manifest_of(written), "main", held=True)) == 1
+
+    with reached(points.BEFORE_PUBLISH, finished):
+        load(graph)
+    assert ages(og.open(written)) == POST
+    head, *_ = og.open(written).history()
+    assert head.actor == "omnigraph:recovery"
+    assert_settled(written)
+
+
+# -- sidecars and storage that fails ---------------------------------------------------------------
+
+
+def test_a_sidecar_that_cannot_be_written_means_that_nothing_happened(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = og.open(written)
+    load_files = set(listing(written))
+    with monkeypatch.context() as broken:
+        fail(broken, "write", "__recovery")
+        with pytest.raises(StorageError, match="no space"):
+            load(graph)
+    assert ages(og.open(written)) == PRE
+    assert audit(written) == []
+    assert_settled(written)
+    left = {path for path in set(listing(written)) - load_files if path.endswith(".lance")}
+    assert left == set()
+
+
+def test_a_sidecar_that_cannot_be_deleted_is_a_warning_and_healed_later(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = og.open(written)
+    with monkeypatch.context() as broken:
+        fail(broken, "delete", "__recovery")
+        with pytest.warns(UserWarning, match="stayed behind"):
+            load(graph)
+    assert ages(graph) == POST
+    assert len(sidecars(written)) == 1
+    assert graph.write(pa.table({"name": ["Umbra"]}), "Company") is not None
+    assert sidecars(written) == []
+    assert [record.kind for record in audit(written)] == ["RolledForward"]
+
+
+def test_sidecars_that_cannot_be_listed_stop_writers_loudly(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = og.open(written)
+    with monkeypatch.context() as broken:
+        fail(broken, "listing", "__recovery")
+        for write in (lambda: og.open(written), graph.recover, lambda: load(graph)):
+            with pytest.raises(StorageError, match="no space"):
+                write()
+        assert ages(og.open(written, mode="r")) == PRE
+    load(graph)
+
+
+def test_a_sidecar_that_goes_while_it_is_read_was_finished(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with crashing(points.AFTER_PUBLISH):
+        load(og.open(written))
+    real = LocalObjects.read
+
+    def gone(self: LocalObjects, address: str) -> bytes | None:
+        if "__recovery" in address:
+            Path(address).unlink(missing_ok=True)
+        return real(self, address)
+
+    monkeypatch.setattr(LocalObjects, "read", gone)
+    assert recover(manifest_of(written)) == []
+    assert ages(og.open(written)) == POST
+
+
+@pytest.mark.parametrize("case", ["crashed-partial", "crashed-unpublished", "crashed-undeleted"])
+def test_an_audit_row_that_fails_keeps_the_sidecar_and_there_is_one_in_the_end(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = golden.unpack(case, tmp_path)
+    with monkeypatch.context() as broken:
+        fail(broken, "place", "_graph_commit_recoveries")
+        with pytest.raises(StorageError, match="no space"):
+            recover(manifest_of(root))
+    assert len(sidecars(root)) == 1
+    assert len(recover(manifest_of(root))) == 1
+    assert_as_the_engine_left_it(root, case)
+
+
+def test_a_lock_that_cannot_be_taken_is_a_warning_of_opening(tmp_path: Path) -> None:
+    root = golden.unpack("crashed-unpublished", tmp_path)
+    (root / "__recovery" / "main.lock").mkdir()
+    with pytest.warns(UserWarning, match=r"main\.lock"):
+        graph = og.open(root)
+    assert len(ages(graph)) == 4
+    with pytest.raises(StorageError, match=r"main\.lock"):
+        graph.recover()
