@@ -8,6 +8,7 @@ VENV := $(if $(filter 4.2,$(SPARK)),.venv,.venv-$(SPARK))
 BIN  := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST ?= $(BIN)/python -m pytest
+NO_JVM := tests --ignore=tests/spark -n 2 --dist worksteal
 ARGS ?=
 
 .PHONY: help demo test check smoke format jar bench clean needs-python needs-java
@@ -20,14 +21,15 @@ demo: $(READY) needs-java  ## Install what is needed and read a graph with local
 	@$(BIN)/omnigraph-spark demo
 
 test: check needs-java  ## Install what is needed and run all tests
+	$(PYTEST) $(NO_JVM) -m "engine or slow" $(ARGS)
 	$(PYTEST) tests/spark $(ARGS)
 
-check: $(READY)  ## Format, lint, types, import contracts and all tests that need no JVM
+check: $(READY)  ## Format, lint, types, import contracts, and the fast tests that need no JVM
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(PYTEST) tests --ignore=tests/spark -n 2 --dist worksteal $(ARGS)
+	$(PYTEST) $(NO_JVM) -m "not engine and not slow" $(ARGS)
 
 smoke: $(READY) needs-java  ## The short set of Spark tests, for another line of Spark
 	$(PYTEST) tests -m smoke $(ARGS)
