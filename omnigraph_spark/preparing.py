@@ -10,6 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph_spark.empty_blobs import find_mistakable
 from omnigraph_spark.errors import UnsupportedError
 from omnigraph_spark.formats.profile import ChangeSummary
 from omnigraph_spark.landing import Prepared
@@ -25,10 +26,12 @@ from omnigraph_spark.storage.changes import (
     MergeChange,
     OverwriteChange,
     UpdateChange,
+    new_files,
 )
 from omnigraph_spark.storage.merging import discard_change, stage_merge
 from omnigraph_spark.storage.staging import read_staged
 from omnigraph_spark.stored_rows import read_stored
+from omnigraph_spark.violations import refuse
 from omnigraph_spark.workspace import Workspace
 
 # Measured: up to here Lance's own merge in one process is two to four times faster than taking the
@@ -93,7 +96,13 @@ def _merged(manifest: Manifest, pending: Pending, space: Workspace) -> Prepared:
         change, inserted, updated = stage_merge(address, version, rows, settings)
     else:
         change, inserted, updated = merge_by_file(manifest, pending, space)
-    return _prepared(pending, change, inserted=inserted, updated=updated, rewritten=True)
+    prepared = _prepared(pending, change, inserted=inserted, updated=updated, rewritten=True)
+    try:
+        refuse(find_mistakable(address, new_files(change), pending.declared, settings))
+    except BaseException:
+        discard_prepared(manifest, prepared)
+        raise
+    return prepared
 
 
 def _complete_rows(manifest: Manifest, pending: Pending) -> pa.Table:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
+from omnigraph_spark.empty_blobs import bytes_first, find_mistakable, nullable_blobs
 from omnigraph_spark.intake import Intake
 from omnigraph_spark.pending import WriteMode
 from omnigraph_spark.schema.model import EntityType
@@ -85,8 +87,13 @@ class StageTask:
             return StageResult()
         intake = Intake(self.declared, first.schema, self.mode, self.merge_columns)
 
+        # Of a merge these are not the rows that stay: its files are written anew.
+        stays = self.mode in (WriteMode.APPEND, WriteMode.OVERWRITE)
+        blobs = nullable_blobs(self.declared) if stays else []
+
         def converted() -> Iterator[pa.RecordBatch]:
-            yield intake.convert(first)
+            begin = intake.convert(first)
+            yield bytes_first(begin, blobs) if blobs else begin
             for batch in incoming:
                 yield intake.convert(batch)
 
@@ -101,7 +108,12 @@ class StageTask:
             as_given=self.mode in (WriteMode.OVERWRITE, WriteMode.DELETE)
             or self.merge_columns is not None,
         )
-        if violations := intake.violations():
-            discard(self.address, files, self.settings)
-            return StageResult(violations=tuple(violations))
+        violations = intake.violations()
+        with ExitStack() as undo:
+            undo.callback(discard, self.address, files, self.settings)
+            if blobs and not violations:
+                violations = find_mistakable(self.address, files, self.declared, self.settings)
+            if violations:
+                return StageResult(violations=violations)
+            undo.pop_all()
         return StageResult(files=tuple(files))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph_spark.errors import StorageError
-from omnigraph_spark.storage.staging import StagedFile, as_fragments
+from omnigraph_spark.storage.staging import StagedFile, as_fragments, staged_file
 from omnigraph_spark.storage.uncommitted import field_ids_of
 
 if TYPE_CHECKING:
@@ -118,6 +118,16 @@ def operation_of(change: Change, dataset: LanceDataset) -> LanceOperation.BaseOp
             return pickle.loads(change.operation)
         case RestoreChange():
             return LanceOperation.Restore(change.version)
+
+
+def new_files(change: MergeChange | UpdateChange) -> tuple[StagedFile, ...]:
+    """Return the files of new rows that a merge brought."""
+    if isinstance(change, UpdateChange):
+        return change.new_files
+    operation: Any = pickle.loads(change.operation)
+    # Where nothing is replaced, a merge is an append.
+    names = [name for name in ("new_fragments", "fragments") if hasattr(operation, name)]
+    return tuple(staged_file(fragment) for name in names for fragment in getattr(operation, name))
 
 
 def parse_fragments(texts: Iterable[str]) -> list[FragmentMetadata]:

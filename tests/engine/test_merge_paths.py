@@ -1,0 +1,318 @@
+"""Small merges are left to Lance and large ones taken apart: rows, row ids and receipts agree."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import lance
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import omnigraph_spark as og
+from omnigraph_spark import merging, preparing
+from omnigraph_spark.errors import StorageError, UnsupportedError
+from omnigraph_spark.storage.merging import stage_merge, stage_rewritten
+from tests.engine.writing import (
+    COMPANY,
+    PERSON,
+    assert_whole,
+    data_files,
+    edges,
+    files,
+    ids,
+    people,
+    transact,
+)
+from tests.helpers.golden import unpack
+
+SCHEMA = """
+node Doc {
+    slug: String @key
+    size: I64?
+    score: F64?
+    day: Date?
+    words: [String]?
+    mood: Vector(2)?
+    payload: Blob?
+}
+"""
+COLUMNS: dict[str, pa.DataType] = {
+    "slug": pa.string(),
+    "size": pa.int64(),
+    "score": pa.float64(),
+    "day": pa.date32(),
+    "words": pa.list_(pa.string()),
+    "mood": pa.list_(pa.float32()),
+    "payload": pa.binary(),
+}
+DOC = pa.schema(COLUMNS)
+Row = Mapping[str, Any]
+
+
+@contextmanager
+def taken_apart() -> Iterator[None]:
+    """Let every merge be a large one."""
+    with patch.object(preparing, "SMALL_MERGE_ROWS", 0):
+        yield
+
+
+def state_of(graph: og.Graph, type: str) -> tuple[dict[str, Row], dict[str, int]]:
+    """The rows of a type by id, and their row ids."""
+    rows = graph.refresh().snapshot().arrow(type, blobs="bytes").to_pylist()
+    entry = graph.snapshot().entries[type]
+    folder = Path(graph.root, entry.path)
+    if entry.dataset_branch is not None:
+        folder = folder / "tree" / entry.dataset_branch
+    dataset = lance.dataset(str(folder), version=entry.dataset_version)
+    dataset.validate()
+    found = dataset.to_table(columns=["id", "_rowid"]).to_pylist()
+    assert len(rows) == len(found) == entry.rows
+    return {row["id"]: row for row in rows}, {row["id"]: row["_rowid"] for row in found}
+
+
+SLUGS = st.integers(0, 19).map(lambda number: f"d{number:02}")
+#: Numbers that 32-bit floats hold exactly.
+FLOATS = st.integers(-1000, 1000).map(lambda number: number / 8)
+DOCS = st.fixed_dictionaries(
+    {
+        "slug": SLUGS,
+        "size": st.none() | st.integers(-(2**63), 2**63 - 1),
+        "score": st.none() | FLOATS,
+        "words": st.none() | st.lists(st.none() | st.text(max_size=3), max_size=3),
+        "mood": st.none() | st.lists(FLOATS, min_size=2, max_size=2),
+        # Empty ones are looked at elsewhere.
+        "payload": st.none() | st.binary(min_size=1, max_size=80),
+    }
+)
+
+
+def documents(min_size: int = 0) -> st.SearchStrategy[list[dict[str, Any]]]:
+    return st.lists(DOCS, unique_by=lambda row: str(row["slug"]), min_size=min_size, max_size=12)
+
+
+NUMBERS = itertools.count()
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    target=documents(),
+    deleted=st.sets(SLUGS, max_size=6),
+    source=documents(min_size=1),
+    rows_per_file=st.integers(1, 5),
+)
+def test_both_ways_to_merge_give_the_same_rows_with_the_same_row_ids(
+    tmp_path: Path,
+    target: list[dict[str, Any]],
+    deleted: set[str],
+    source: list[dict[str, Any]],
+    rows_per_file: int,
+) -> None:
+    root = tmp_path / f"small{next(NUMBERS)}"
+    small = og.create(root, SCHEMA)
+    small.write(pa.Table.from_pylist(target, DOC), "Doc", max_rows_per_file=rows_per_file)
+    small.delete("Doc", ids=sorted(deleted))
+    before, kept = state_of(small, "node:Doc")
+    large = og.open(shutil.copytree(root, root.with_name(f"large{next(NUMBERS)}")))
+    rows = pa.Table.from_pylist(source, DOC)
+
+    one = small.write(rows, "Doc", mode="merge", max_rows_per_file=rows_per_file)
+    with taken_apart():
+        other = large.write(rows, "Doc", mode="merge", max_rows_per_file=rows_per_file)
+
+    assert one is not None
+    assert other is not None
+    assert one.changes == other.changes
+    after, row_ids = state_of(small, "node:Doc")
+    assert state_of(large, "node:Doc")[0] == after
+    new = {row["slug"]: {"id": row["slug"], "day": None, **row} for row in source}
+    assert after == before | new
+    for graph in (small, large):
+        _, row_ids = state_of(graph, "node:Doc")
+        assert {id_: row_ids[id_] for id_ in kept} == kept
+        assert len(set(row_ids.values())) == len(row_ids)
+        unnamed = data_files(Path(graph.root)) - named_files(graph)
+        assert unnamed == set(), "what was staged is gone"
+
+
+def named_files(graph: og.Graph) -> set[str]:
+    """The data files that any version of a type names."""
+    named = set()
+    for entry in graph.entries.values():
+        dataset = lance.dataset(str(Path(graph.root, entry.path)))
+        for version in dataset.versions():
+            for fragment in dataset.checkout_version(version["version"]).get_fragments():
+                named |= {f"{entry.path}/data/{file.path}" for file in fragment.data_files()}
+    return named
+
+
+# -- cases -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["small", "large"])
+def either(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Take both ways, one after the other."""
+    if request.param == "small":
+        yield
+    else:
+        with taken_apart():
+            yield
+
+
+@pytest.mark.usefixtures("either")
+def test_many_types_are_merged_in_one_commit(graph: og.Graph) -> None:
+    commit = transact(
+        graph,
+        lambda tx: tx.merge("Person", people(Ann=1, Dan=2)),
+        lambda tx: tx.merge("Company", pa.table({"name": ["Acme", "Globex"]})),
+        lambda tx: tx.merge("Knows", edges(k1="Dan-Dan", k9="Ann-Dan")),
+    )
+    assert commit is not None
+    assert {
+        key: (change.inserted, change.updated, change.rows)
+        for key, change in commit.changes.items()
+    } == {PERSON: (1, 1, 4), COMPANY: (1, 1, 3), "edge:Knows": (1, 1, 4)}
+    assert_whole(graph)
+
+
+@pytest.mark.usefixtures("either")
+def test_the_first_merge_on_a_branch_keeps_row_ids_and_main(graph: og.Graph) -> None:
+    main = state_of(graph, PERSON)
+    graph.write(people(Ann=1, Dan=2), "Person", mode="merge", branch="dev", create_from="main")
+    dev = graph.as_branch("dev")
+    rows, row_ids = state_of(dev, PERSON)
+    assert {name: row["age"] for name, row in rows.items()} == {
+        "Ann": 1,
+        "Bob": 41,
+        "Cid": None,
+        "Dan": 2,
+    }
+    assert {name: row_ids[name] for name in main[1]} == main[1]
+    assert state_of(graph, PERSON) == main
+    # A second level, and the same rows again.
+    dev.write(people(Ann=3, Eve=4), "Person", mode="merge", branch="dev/sub", create_from="dev")
+    sub = graph.as_branch("dev/sub")
+    assert state_of(sub, PERSON)[1].items() >= row_ids.items()
+    assert state_of(dev, PERSON) == (rows, row_ids)
+    assert_whole(sub)
+
+
+@pytest.mark.usefixtures("either")
+def test_rows_are_merged_again_and_again(graph: og.Graph) -> None:
+    _, row_ids = state_of(graph, PERSON)
+    for age in range(4):
+        graph.write(people(Ann=age, Bob=age, Cid=age), "Person", mode="merge", max_rows_per_file=1)
+    rows, now = state_of(graph, PERSON)
+    assert {row["age"] for row in rows.values()} == {3}
+    assert now == row_ids
+
+
+@pytest.mark.usefixtures("either")
+def test_a_merge_into_nothing_only_inserts(tmp_path: Path) -> None:
+    graph = og.create(tmp_path / "g", SCHEMA)
+    commit = graph.write(pa.table({"slug": ["a", "b"]}), "Doc", mode="merge")
+    assert commit is not None
+    assert (commit.changes["node:Doc"].inserted, commit.changes["node:Doc"].updated) == (2, 0)
+    graph.write(pa.table({"slug": ["b", "c"], "payload": [b"y", b"x"]}), "Doc", mode="merge")
+    assert ids(graph, "Doc") == ["a", "b", "c"]
+    assert state_of(graph, "node:Doc")[0]["b"]["payload"] == b"y"
+
+
+def test_what_is_large_is_decided_by_rows_and_by_bytes(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ways: list[str] = []
+    for name in ("stage_merge", "merge_by_file"):
+        real = getattr(preparing, name)
+
+        def taken(*args: Any, name: str = name, real: Any = real) -> Any:
+            ways.append(name)
+            return real(*args)
+
+        monkeypatch.setattr(preparing, name, taken)
+    graph.write(people(Ann=1, Bob=2), "Person", mode="merge")
+    monkeypatch.setattr(preparing, "SMALL_MERGE_ROWS", 2)
+    graph.write(people(Ann=2, Bob=2), "Person", mode="merge")
+    graph.write(people(Ann=3, Bob=2, Cid=3), "Person", mode="merge")
+    monkeypatch.setattr(preparing, "SMALL_MERGE_BYTES", 10)
+    graph.write(people(Ann=4), "Person", mode="merge")
+    assert ways == ["stage_merge", "stage_merge", "merge_by_file", "merge_by_file"]
+
+
+def test_a_large_merge_that_fails_half_way_leaves_nothing(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = itertools.count()
+
+    def second_fails(*args: Any) -> Any:
+        if next(calls) == 1:
+            raise StorageError("transient", "there", "busy")
+        return stage_rewritten(*args)
+
+    before = files(Path(graph.root))
+    monkeypatch.setattr(merging, "stage_rewritten", second_fails)
+    with taken_apart(), pytest.raises(StorageError, match="busy"):
+        graph.write(people(Ann=1, Bob=2, Dan=3), "Person", mode="merge", max_rows_per_file=1)
+    assert files(Path(graph.root)) == before
+
+
+def test_a_second_type_that_fails_takes_the_first_with_it(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = itertools.count()
+
+    def second_fails(*args: Any) -> Any:
+        if next(calls) == 1:
+            raise StorageError("transient", "there", "busy")
+        return stage_merge(*args)
+
+    before = files(Path(graph.root))
+    monkeypatch.setattr(preparing, "stage_merge", second_fails)
+    with pytest.raises(StorageError, match="busy"):
+        transact(
+            graph,
+            lambda tx: tx.merge("Person", people(Ann=1)),
+            lambda tx: tx.merge("Company", pa.table({"name": ["Acme"]})),
+        )
+    assert files(Path(graph.root)) == before
+
+
+# -- what the engine wrote -------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("either")
+def test_rows_of_the_engine_are_merged_whole(tmp_path: Path) -> None:
+    graph = og.open(unpack("rich", tmp_path))
+    for entity in graph.schema.types():
+        key = str(entity.type_key)
+        rows, row_ids = state_of(graph, key)
+        everything = graph.snapshot().arrow(key, blobs="bytes")
+        commit = graph.write(everything, key, mode="merge")
+        if not rows:
+            assert commit is None
+            continue
+        assert commit is not None
+        change = commit.changes[key]
+        assert (change.inserted, change.updated) == (0, len(rows))
+        assert state_of(graph, key) == (rows, row_ids)
+
+
+def test_a_merge_of_one_column_leaves_the_engines_other_columns_alone(tmp_path: Path) -> None:
+    graph = og.open(unpack("rich", tmp_path))
+    rows, row_ids = state_of(graph, "node:Doc")
+    some = pa.table({"id": list(rows), "title": [f"new {id_}" for id_ in rows]})
+    graph.write(some, "Doc", mode="merge", merge_columns=["title"])
+    expected = {id_: {**row, "title": f"new {id_}"} for id_, row in rows.items()}
+    assert state_of(graph, "node:Doc") == (expected, row_ids)
+
+
+def test_a_large_merge_of_some_columns_is_refused_with_the_way_out(graph: og.Graph) -> None:
+    with taken_apart(), pytest.raises(UnsupportedError, match="split it"):
+        graph.write(people(Ann=1), "Person", mode="merge", merge_columns=["age"])
