@@ -69,7 +69,8 @@ def test_a_writer_that_dies_at_any_step_is_finished_or_undone(
     assert_settled(written)
     commits = og.open(written).history()
     assert len({commit.id[10:] for commit in commits}) == len(commits)
-    load(og.open(written)) if ends_in is PRE else None
+    if ends_in is PRE:
+        load(og.open(written))
     assert ages(og.open(written)) == POST
 
 
@@ -91,6 +92,35 @@ def test_the_same_piece_of_work_is_done_once_however_often_its_writer_dies(
     graph = og.open(written)
     assert ages(graph) == {**PRE, "Carol": 7}
     assert graph.snapshot().rows("Knows") == 2
+
+
+#: The same on a branch that never wrote these types: they are forked first.
+FIRST_TOUCH: list[tuple[Failpoint, int, dict[str, int], str | None]] = [
+    (points.FORK_CREATED, 1, PRE, None),
+    (points.FORK_CREATED, 2, PRE, None),
+    (points.SIDECAR_WRITTEN, 1, PRE, "RolledBack"),
+    (points.DATASET_COMMITTED, 1, PRE, "RolledBack"),
+    (points.BEFORE_PUBLISH, 1, POST, "RolledForward"),
+]
+
+
+@pytest.mark.parametrize(("point", "at", "ends_in", "kind"), FIRST_TOUCH, ids=step_name)
+def test_the_first_write_on_a_branch_that_dies_leaves_a_branch_that_can_be_written(
+    written: Path, point: Failpoint, at: int, ends_in: dict[str, int], kind: str | None
+) -> None:
+    og.open(written).create_branch("dev")
+    with crashing(point, at):
+        load(og.open(written, branch="dev"))
+    recovered = recover(manifest_of(written))
+    assert [done.kind for done in recovered] == ([] if kind is None else [kind])
+    dev = og.open(written, branch="dev")
+    assert ages(dev) == ends_in
+    assert_settled(written, "dev")
+    if ends_in is PRE:
+        load(dev)
+    assert ages(dev) == POST
+    assert ages(og.open(written)) == PRE
+    assert {str(found.kind) for found in dev.health()} <= {"missing_index"}
 
 
 def test_a_commit_of_ours_that_went_through_needs_no_second_one(written: Path) -> None:

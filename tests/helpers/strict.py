@@ -28,6 +28,7 @@ from omnigraph_spark.storage.fence import (
     LandedVersion,
     commit_fenced,
 )
+from omnigraph_spark.storage.ledger import append_once
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.staging import StagedFile, create_dataset, stage_batches
 
@@ -126,6 +127,16 @@ def overtaken(data: Strict) -> Iterator[None]:
 
     with patch.object(fence, "open_handle", late):
         yield
+
+
+def append_to_ledger(root: str, actor: str, number: int) -> tuple[bool, bool]:
+    """Add a row of one's own and one that all racers add; tell which of the two were added."""
+    ledger = DatasetAddress(root, "ledger.lance")
+    own, shared = (
+        append_once(ledger, pa.table({"id": [name], "note": [actor]}), "id", LOCAL)
+        for name in (f"{actor}-{number}", f"shared-{number}")
+    )
+    return own, shared
 
 
 def at_once(works: Iterable[Callable[[], _T]]) -> list[_T]:
