@@ -81,6 +81,10 @@ def _vectors(array: AnyArray, item: Caster, target: Any, dimension: int) -> Cast
         array = without(array, wrong)
     given = _plain_lists(array)
     flat = given.flatten()
+    if not len(flat):
+        # Every row is null. Spark then sends no buffer of items, and Arrow's cast reads it: the
+        # process dies.
+        return Cast(pa.nulls(len(array), target), broken)
     items = item(flat)
     finite: Any = pc.fill_null(pc.is_finite(cast(Any, items.values)), False)
     if pc.all(finite).as_py() is False:

@@ -240,3 +240,10 @@ def test_lances_own_blob_arrays_are_taken() -> None:
     names = {field.name for field in blobs.type.storage_type}
     if names == {"data", "uri"}:
         assert [row and row["data"] for row in _values("Blob?", blobs)] == [b"a", None, b"c"]
+
+
+def test_vectors_that_are_all_null_may_come_without_a_buffer_of_items() -> None:
+    items = pa.Array.from_buffers(pa.float32(), 0, [None, None], 0)
+    valid, offsets = pa.py_buffer(b"\0"), pa.py_buffer(bytes(12))
+    rows = pa.ListArray.from_buffers(pa.list_(pa.float32()), 2, [valid, offsets], 2, 0, [items])
+    assert _values("Vector(2)?", rows) == [None, None]
