@@ -13,12 +13,9 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from typing import ParamSpec
 
-from omnigraph_spark.branches import create_branch
 from omnigraph_spark.clock import derived_ulid, new_ulid, now_us
 from omnigraph_spark.deletions import DeleteRequest, find_doomed
 from omnigraph_spark.errors import (
-    BranchExistsError,
-    BranchNotFoundError,
     ConflictError,
     ConstraintViolationError,
     ExpectedVersionError,
@@ -43,19 +40,20 @@ from omnigraph_spark.landing import (
     land,
 )
 from omnigraph_spark.manifest import ManifestState
-from omnigraph_spark.names import AnyRef, BranchRef
+from omnigraph_spark.names import AnyRef
 from omnigraph_spark.pending import Pending, WriteMode
 from omnigraph_spark.preparing import discard_prepared, prepare
 from omnigraph_spark.publish import LineageIntent, find_publisher, find_repeat
 from omnigraph_spark.recovery.sweep import heal, undo
 from omnigraph_spark.repacking import repack
-from omnigraph_spark.snapshot import GraphReader
+from omnigraph_spark.snapshot import GraphReader, SnapshotState
 from omnigraph_spark.stage import StageResult, StageTask
 from omnigraph_spark.storage.datasets import DatasetAddress, open_dataset
 from omnigraph_spark.storage.fence import head_version
 from omnigraph_spark.storage.locks import writer_lock
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.staging import StagedFile, discard
+from omnigraph_spark.target import Target
 from omnigraph_spark.terms import Checks, WriteTerms
 from omnigraph_spark.violations import refuse
 from omnigraph_spark.workspace import DuckWorkspace, Workspace
@@ -82,20 +80,18 @@ class Write:
         self._reader = reader
         self._terms = terms
         self.branch = branch
-        self._branch_is_new = False
         # Before the snapshot is taken: it then holds what is recovered here.
         heal(reader.manifest, branch, held=False)
-        try:
-            self.base = reader.resolve(BranchRef(branch))
-        except BranchNotFoundError:
-            if create_from is None:
-                raise
-            self.base = reader.resolve(create_from)
-            self._branch_is_new = True
+        self._target = Target(reader, branch, create_from)
         self._changes: dict[str, Pending] = {}
         self._deletes: list[DeleteRequest] = []
         #: Whether datasets may have moved.
         self._effects = False
+
+    @property
+    def base(self) -> SnapshotState:
+        """The snapshot that the write is planned on."""
+        return self._target.base
 
     # -- collecting --------------------------------------------------------------------------------
 
@@ -198,7 +194,7 @@ class Write:
                     held.enter_context(lock)
                     self._rebase(moved)
                 try:
-                    if self._terms.once and (done := find_repeat(self._state(), commit_id)):
+                    if done := find_repeat(self._target.state(), commit_id):
                         # Before the rules are checked: rows that are there already break some.
                         self.abort()
                         return done
@@ -243,7 +239,7 @@ class Write:
             raise SchemaApplyInProgressError("a schema change holds its lock, or died holding it")
         if heal(manifest, self.branch, held=True):
             raise PlanAgain(f"an unfinished write on branch {self.branch!r} was recovered")
-        state = self._state()
+        state = self._target.state()
         if (done := find_repeat(state, commit_id)) is not None:
             self.abort()
             return done
@@ -252,7 +248,7 @@ class Write:
             if not change.forks:
                 check_head(manifest, change)
         # Whatever can be refused was refused: from here on there are traces.
-        self._make_branch()
+        self._target.make()
         prepared: list[Prepared] = []
         try:
             for change in pending:
@@ -281,28 +277,6 @@ class Write:
         summaries = {item.pending.key: item.summary for item in prepared}
         return replace(commit, changes=summaries)
 
-    def _state(self) -> ManifestState:
-        """Return the newest state of the branch, or of what it is going to begin at."""
-        manifest = self._reader.manifest
-        if not self._branch_is_new:
-            return manifest.head(self.branch)
-        if manifest.branch_file(self.branch) is not None:
-            raise self._made_meanwhile()
-        return manifest.at(self.base.branch, self.base.manifest_version)
-
-    def _make_branch(self) -> None:
-        if not self._branch_is_new:
-            return
-        try:
-            create_branch(self._reader.manifest, self.branch, self.base)
-        except BranchExistsError as error:
-            raise self._made_meanwhile() from error
-        self._branch_is_new = False
-
-    def _made_meanwhile(self) -> PlanAgain:
-        self._branch_is_new = False
-        return PlanAgain(f"branch {self.branch!r} was made by another writer")
-
     # -- terms -------------------------------------------------------------------------------------
 
     def _expectations(self, state: ManifestState, pending: Sequence[Pending]) -> dict[str, int]:
@@ -311,9 +285,6 @@ class Write:
         expected = {
             key: self.base.entries[key].dataset_version for key in types_read(pending, self.base)
         }
-        if state.lineage.find(self.base.commit.id) is None:
-            # What was staged may have gone with the branch.
-            raise ConflictError(f"branch {self.branch!r} was deleted and made again meanwhile")
         for key, version in expected.items():
             actual = state.visible_version(key)
             if actual != version:
@@ -336,14 +307,14 @@ class Write:
 
     def _rebase(self, moved: PlanAgain) -> None:
         """Plan on the newest commit, or give up when the terms say so."""
-        newest = self._reader.resolve(BranchRef(self.branch))
+        newest = self._target.newest()
         if not self._may_rebase():
             raise self._conflict(moved, newest.commit.id)
         for key in {*self._changes, *(request.key for request in self._deletes)}:
             type_key = newest.entry(key).type_key
             if newest.schema.get(type_key) != self.base.schema.get(type_key):
                 raise ConflictError(f"the schema of {key} was changed meanwhile")
-        self.base = newest
+        self._target.base = newest
         self._changes = {key: change.on(newest.entry(key)) for key, change in self._changes.items()}
 
     def _conflict(self, moved: PlanAgain, head: str) -> ConflictError:
