@@ -73,7 +73,7 @@ REMEDIES: dict[FindingKind, str] = {
         "delete the folder: no type lies there, and a type of that name cannot be added before"
     ),
     FindingKind.MISSING_INDEX: (
-        "graph.build_indexes() builds it; until then lookups read the whole type"
+        "the engine's optimize builds it; until then lookups read the whole type"
     ),
     FindingKind.MANIFEST_FRAGMENTS: "the next write on the branch compacts it",
     FindingKind.MOVED_ROOT: (
@@ -99,14 +99,15 @@ class Finding:
 def find_problems(manifest: Manifest, branch: str, schema: GraphSchema) -> list[Finding]:
     """Look at everything; an empty list means that all is well."""
     state = manifest.head(branch)
+    branches = manifest.branch_names()
     sidecars, unfinished = _sidecars(manifest)
     return [
         *unfinished,
         *_schema_change(manifest),
-        *_types(manifest, state, schema, sidecars),
+        *_types(manifest, state, schema, sidecars, branches),
         *_orphan_folders(manifest, state),
         *_manifest(manifest, state),
-        *_moved_root(manifest),
+        *_moved_root(manifest, branches),
     ]
 
 
@@ -146,11 +147,14 @@ def _schema_change(manifest: Manifest) -> Iterator[Finding]:
 
 
 def _types(
-    manifest: Manifest, state: ManifestState, schema: GraphSchema, sidecars: list[Sidecar]
+    manifest: Manifest,
+    state: ManifestState,
+    schema: GraphSchema,
+    sidecars: list[Sidecar],
+    branches: list[str],
 ) -> Iterator[Finding]:
     own = None if state.branch == MAIN else state.branch
     pending = {pin.type_key for s in sidecars if s.branch == state.branch for pin in s.pins}
-    branches = {*manifest.branch_names(), SCHEMA_APPLY_LOCK}
     for key, entry in state.entries.items():
         trunk = DatasetAddress(manifest.root, entry.path)
         for fork in list_branches(trunk, manifest.settings):
@@ -232,14 +236,12 @@ def _manifest(manifest: Manifest, state: ManifestState) -> Iterator[Finding]:
         )
 
 
-def _moved_root(manifest: Manifest) -> Iterator[Finding]:
+def _moved_root(manifest: Manifest, branches: list[str]) -> Iterator[Finding]:
     """Look at one branch: all of them name the place where the graph was."""
-    names = [name for name in manifest.branch_names() if name != MAIN]
-    if not names:
+    name = next((name for name in branches if name != MAIN), None)
+    if name is None:
         return
-    old = moved_from(
-        manifest.address(names[0]), manifest.newest(names[0]).number, manifest.settings
-    )
+    old = moved_from(manifest.address(name), manifest.newest(name).number, manifest.settings)
     if old is not None:
         detail = f"branches were made when the graph lay elsewhere: they name {old}"
         yield Finding(FindingKind.MOVED_ROOT, detail)
