@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -56,9 +56,9 @@ def crashing(point: Failpoint, at: int = 1) -> Iterator[None]:
     assert died, f"{point.name} was not reached {at} times"
 
 
-def write_social(root: Path) -> og.Graph:
+def write_social(root: Path | str, storage: Mapping[str, str] | None = None) -> og.Graph:
     """A graph of one commit: Alice and Bob, who know each other, and where they work."""
-    graph = og.create(root, SOCIAL, actor="ann")
+    graph = og.create(root, SOCIAL, actor="ann", storage=storage)
     with graph.transaction() as tx:
         tx.append("Person", pa.table({"name": ["Alice", "Bob"], "age": [30, 41]}))
         tx.append("Company", pa.table({"name": ["Acme"]}))

@@ -1,0 +1,86 @@
+"""Recovery on an object store, where no lock tells a live writer from a dead one."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import omnigraph_spark as og
+from omnigraph_spark import failpoints as points
+from omnigraph_spark.errors import ConflictError
+from omnigraph_spark.failpoints import Failpoint
+from omnigraph_spark.recovery import observe
+from tests.engine.graphs import ages
+from tests.engine.recovering import POST, PRE, reached
+from tests.helpers.crashes import crashing, load, write_social
+from tests.helpers.s3 import S3Server
+
+
+@pytest.fixture
+def root(s3: S3Server) -> str:
+    root = f"s3://{s3.make_bucket()}/social"
+    write_social(root, s3.storage_options)
+    return root
+
+
+def opened(root: str, s3: S3Server, mode: str = "rw") -> og.Graph:
+    return og.open(root, mode=mode, storage=s3.storage_options)
+
+
+def test_what_can_be_finished_is_finished_at_once(root: str, s3: S3Server) -> None:
+    with crashing(points.BEFORE_PUBLISH):
+        load(opened(root, s3))
+    assert ages(opened(root, s3)) == POST
+    assert opened(root, s3).recover() == []
+
+
+@pytest.mark.parametrize("point", [points.SIDECAR_WRITTEN, points.DATASET_COMMITTED])
+def test_what_must_be_undone_waits_until_its_writer_cannot_be_alive(
+    root: str, s3: S3Server, point: Failpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with crashing(point):
+        load(opened(root, s3))
+    graph = opened(root, s3)
+    assert ages(graph) == PRE
+    with pytest.raises(ConflictError, match="may have a live writer"):
+        graph.recover()
+    with pytest.raises(ConflictError, match="may have a live writer"):
+        graph.write(pa.table({"name": ["Zoe"]}), "Person")
+    monkeypatch.setattr(observe, "_LEASE_US", 0)
+    load(graph)
+    assert ages(graph) == POST
+
+
+def test_who_knows_better_does_not_have_to_wait(root: str, s3: S3Server) -> None:
+    with crashing(points.DATASET_COMMITTED):
+        load(opened(root, s3))
+    graph = opened(root, s3)
+    [done] = graph.recover(force=True)
+    assert done.kind == "RolledBack"
+    load(graph)
+    assert ages(graph) == POST
+
+
+def test_a_live_writer_that_is_undone_under_its_feet_tries_again(root: str, s3: S3Server) -> None:
+    def taken_for_dead() -> None:
+        points.disarm()
+        [done] = opened(root, s3).recover(force=True)
+        assert done.kind == "RolledBack"
+
+    with reached(points.DATASET_COMMITTED, taken_for_dead):
+        load(opened(root, s3))
+    graph = opened(root, s3)
+    assert ages(graph) == POST
+    assert graph.snapshot().rows("Knows") == 2
+    assert graph.recover() == []
+
+
+def test_a_live_writer_that_is_finished_by_another_succeeds(root: str, s3: S3Server) -> None:
+    def finished() -> None:
+        points.disarm()
+        [done] = opened(root, s3).history(limit=1)
+        assert done.actor == "omnigraph:recovery"
+
+    with reached(points.BEFORE_PUBLISH, finished):
+        load(opened(root, s3))
+    assert ages(opened(root, s3)) == POST
