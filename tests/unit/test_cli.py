@@ -187,3 +187,42 @@ def test_the_installed_program_is_this_command_line(root: str) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("[OMNIGRAPH_GRAPH_NOT_FOUND] ")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_graph_is_made_loaded_branched_and_exported_from_the_command_line(tmp_path: Path) -> None:
+    root, schema = str(tmp_path / "g"), tmp_path / "schema.pg"
+    schema.write_text("node Person { name: String @key }\nedge Knows: Person -> Person\n")
+    records = tmp_path / "people.jsonl"
+    records.write_text(
+        '{"type":"Person","data":{"name":"ada"}}\n{"type":"Person","data":{"name":"bob"}}\n'
+        '{"edge":"Knows","from":"ada","to":"bob","data":{"id":"k1"}}\n'
+    )
+    assert run("init", root, "--schema", str(schema)) == f"created {root} with 2 types\n"
+    loaded = json.loads(run("load", root, str(records), "--mode", "append", "--json"))
+    assert loaded["changes"]["node:Person"]["inserted"] == 2
+    run("branch", "create", root, "dev")
+    assert run("branch", "list", root) == "dev\nmain\n"
+    run("branch", "delete", root, "dev")
+    assert len(json.loads(run("commits", root, "--json"))) == 2
+    assert run("health", root).startswith("missing_index: column dst has no BTree index")
+    assert run("recover", root) == "nothing was unfinished\n"
+    run("export", root, str(tmp_path / "out.jsonl"))
+    assert (tmp_path / "out.jsonl").read_text().splitlines() == [
+        '{"edge":"Knows","from":"ada","to":"bob","data":{"id":"k1"}}',
+        '{"type":"Person","data":{"id":"ada","name":"ada"}}',
+        '{"type":"Person","data":{"id":"bob","name":"bob"}}',
+    ]
+
+
+def test_a_conflict_has_an_exit_code_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    og.create(tmp_path / "g", "node Person { name: String @key }")
+    records = tmp_path / "people.jsonl"
+    records.write_text('{"type":"Person","data":{"name":"ada"}}\n')
+    load = ["load", str(tmp_path / "g"), str(records), "--mode", "append"]
+    run(*load)
+    with pytest.raises(SystemExit) as ended:
+        main(load)
+    assert ended.value.code == 3
+    assert capsys.readouterr().err.startswith("[OMNIGRAPH_KEY_CONFLICT]")
