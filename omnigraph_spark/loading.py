@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,10 @@ def is_large(source: str | os.PathLike[str]) -> bool:
     if "://" in text:
         return True
     path = Path(text)
-    files = path.iterdir() if path.is_dir() else [path]
+    if path.is_dir():
+        files = list(path.iterdir())
+    else:
+        files = [path] if path.exists() else [Path(name) for name in glob(text, recursive=True)]
     return sum(file.stat().st_size for file in files if file.is_file()) >= LARGE_BYTES
 
 
@@ -79,7 +83,8 @@ def _stage_by_spark(
         for declared in write.base.schema.types()
         if str(declared.type_key) in write.base.entries
     }
-    place = place if "://" in place else Path(place).absolute().as_uri()
+    # Not as a URI: a pattern would be escaped in it.
+    place = place if "://" in place else f"file://{Path(place).absolute()}"
     for key, results in stage_lines(spark, place, write.base.schema, tasks).items():
         yield key, tasks[key], results
 

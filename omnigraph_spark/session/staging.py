@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def stage_frame(frame: DataFrame, task: StageTask) -> list[StageResult]:
     """Stage the rows of a DataFrame; only attempts that Spark counts are in the answer."""
-    notes = join(task.address.base, f"_staging-{uuid4().hex}")
+    notes = notes_for(task, uuid4().hex)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         text = stage_noted(task, batches, notes)
@@ -38,8 +38,13 @@ def stage_frame(frame: DataFrame, task: StageTask) -> list[StageResult]:
         rows = frame.mapInArrow(run, "result string").collect()
         results = [StageResult.from_json(row.result) for row in rows]
     finally:
-        _discard_uncounted(task, notes, results)
+        discard_uncounted(task, notes, results)
     return results
+
+
+def notes_for(task: StageTask, token: str) -> str:
+    """Return the folder of the notes of one job about one type."""
+    return join(task.address.base, f"_staging-{token}")
 
 
 def stage_noted(task: StageTask, batches: Iterable[pa.RecordBatch], notes: str) -> str:
@@ -56,7 +61,7 @@ def stage_noted(task: StageTask, batches: Iterable[pa.RecordBatch], notes: str) 
     return text
 
 
-def _discard_uncounted(task: StageTask, notes: str, counted: Iterable[StageResult]) -> None:
+def discard_uncounted(task: StageTask, notes: str, counted: Iterable[StageResult]) -> None:
     """Delete the files of attempts that do not count, and all notes."""
     kept = {file.path for result in counted for file in result.files}
     store = objects_at(notes, task.settings)
