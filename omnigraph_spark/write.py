@@ -237,7 +237,12 @@ class Write:
         manifest = self._reader.manifest
         if manifest.schema_apply_in_progress():
             raise SchemaApplyInProgressError("a schema change holds its lock, or died holding it")
-        if heal(manifest, self.branch, held=True):
+        try:
+            healed = heal(manifest, self.branch, held=True)
+        except ConflictError as alive:
+            # Where there are no locks, another writer may be in the middle of its own landing.
+            raise PlanAgain(alive.detail) from alive
+        if healed:
             raise PlanAgain(f"an unfinished write on branch {self.branch!r} was recovered")
         state = self._target.state()
         if (done := find_repeat(state, commit_id)) is not None:

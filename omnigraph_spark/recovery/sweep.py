@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import nullcontext
 
 from omnigraph_spark.errors import (
     ConflictError,
@@ -119,20 +119,20 @@ def _sweep(
 def heal(manifest: Manifest, branch: str, *, held: bool) -> list[Recovery]:
     """Recover the unfinished writes of a branch that a write may recover; refuse on the others.
 
-    `held` says that the caller holds the branch's lock. Without it nobody is waited for: a branch
-    whose lock is taken has a live writer.
+    `held` says that the caller holds the branch's lock and is about to write; a `ConflictError`
+    then says that another writer may be alive. Without it, whoever is alive is left alone.
     """
     pending = pending_sidecars(manifest, pending_operations(manifest))
     own = [sidecar for sidecar in pending if sidecar.branch == branch]
     if not own:
         return []
-    with ExitStack() as locked:
-        if not held:
-            try:
-                locked.enter_context(writer_lock(manifest.root, branch, wait_seconds=0))
-            except ConflictError:
-                return []
-        done = [_recover_one(manifest, sidecar, _is_fenced) for sidecar in own]
+    try:
+        with nullcontext() if held else writer_lock(manifest.root, branch, wait_seconds=0):
+            done = [_recover_one(manifest, sidecar, _is_fenced) for sidecar in own]
+    except ConflictError:
+        if held:
+            raise
+        return []
     return [recovery for recovery in done if recovery is not None]
 
 
