@@ -140,6 +140,19 @@ def bucket_store(s3: S3Server, bucket: str) -> ObjectStore:
     return objects_at(f"s3://{bucket}/g", StorageSettings.resolve(s3.storage_options, {}))
 
 
+def test_folders_of_a_folder_are_listed_on_disk_and_in_buckets_alike(
+    s3: S3Server, tmp_path: Path
+) -> None:
+    bucket = s3.make_bucket()
+    for key in ("g/nodes/b/x", "g/nodes/a/y/z", "g/nodes/file", "g/nodesque/c/x"):
+        s3.client().put_object(Bucket=bucket, Key=key, Body=b"")
+        (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / key).touch()
+    for root, store in ((f"s3://{bucket}", bucket_store(s3, bucket)), (str(tmp_path), LOCAL)):
+        assert store.folders(f"{root}/g/nodes") == ["a", "b"]
+        assert store.folders(f"{root}/g/edges") == []
+
+
 def test_objects_of_a_bucket_are_read_listed_and_found(s3: S3Server) -> None:
     bucket = s3.make_bucket()
     for key in ("g/b", "g/a", "g/deep/c", "gg", "g2/d"):

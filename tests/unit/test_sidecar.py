@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -159,3 +160,23 @@ def test_a_sidecar_that_cannot_be_read_is_refused_by_name(
     with pytest.raises(error, match=word) as caught:
         read_sidecar(str(root), STORE, operation)
     assert operation in str(caught.value)
+
+
+def test_ours_also_say_what_they_were_planned_on() -> None:
+    ours = replace(LOAD, expects={"node:Person": 5, "edge:Knows": 3})
+    assert ours.fenced
+    assert not LOAD.fenced
+    assert Sidecar.from_bytes(ours.to_bytes()) == ours
+    *_, last = json.loads(ours.to_bytes())
+    assert last == "expected_versions"
+    assert replace(ours, expects=None).to_bytes() == LOAD.to_bytes()
+
+
+@pytest.mark.parametrize("planned", ['{"node:Person": "5"}', '{"node:Person": true}', "[]", "7"])
+def test_what_is_no_plan_is_refused(planned: str) -> None:
+    text = replace(LOAD, expects={}).to_bytes().decode()
+    assert Sidecar.from_bytes(text.encode()).fenced
+    broken = text.replace('"expected_versions": {}', f'"expected_versions": {planned}')
+    assert broken != text
+    with pytest.raises(ValueError, match="its "):
+        Sidecar.from_bytes(broken.encode())
