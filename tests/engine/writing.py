@@ -47,9 +47,9 @@ PERSON, COMPANY, NOTE = "node:Person", "node:Company", "node:Note"
 KNOWS, WORKS_AT, OWNS, ABOUT = "edge:Knows", "edge:WorksAt", "edge:Owns", "edge:About"
 
 
-def write_staffed(root: Path) -> None:
+def write_staffed(root: Path | str, storage: Mapping[str, str] | None = None) -> None:
     """Make a graph of two commits: it is created, then everybody comes at once."""
-    graph = og.create(root, SCHEMA, actor="ann")
+    graph = og.create(root, SCHEMA, actor="ann", storage=storage)
     with graph.transaction() as tx:
         tx.append("Person", people(Ann=30, Bob=41, Cid=None))
         tx.append("Company", pa.table({"name": ["Acme", "Umbra"], "size": ["small", None]}))
