@@ -26,7 +26,7 @@ from omnigraph_spark.jsonl.sources import Source
 from omnigraph_spark.manifest import Entry
 from omnigraph_spark.names import MAIN, AnyRef, BranchRef, Ref, check_actor, check_branch_name
 from omnigraph_spark.pending import WriteMode
-from omnigraph_spark.recovery.sweep import recover_on_open
+from omnigraph_spark.recovery.sweep import heal, recover_on_open
 from omnigraph_spark.schema.model import GraphSchema
 from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.stage import StageLimits
@@ -280,6 +280,8 @@ class Graph(Upkeep):
         )
         name = self.branch if branch is None else check_branch_name(branch)
         origin = Ref.branch(create_from) if isinstance(create_from, str) else create_from
+        # Before its snapshot is taken, which then holds what is recovered here.
+        heal(self._reader.manifest, name, held=False)
         return Transaction(self._reader, name, terms, origin, self._spark, self._written)
 
     def write(

@@ -80,8 +80,6 @@ class Write:
         self._reader = reader
         self._terms = terms
         self.branch = branch
-        # Before the snapshot is taken: it then holds what is recovered here.
-        heal(reader.manifest, branch, held=False)
         self._target = Target(reader, branch, create_from)
         self._changes: dict[str, Pending] = {}
         self._deletes: list[DeleteRequest] = []

@@ -151,7 +151,7 @@ def undo(manifest: Manifest, sidecar: Sidecar) -> Commit | None:
             # Somebody took the operation for dead and recovered it before it was over.
             write_sidecar(manifest.root, store, sidecar)
         done = _recover_one(manifest, sidecar, abandon=True)
-    except (OmnigraphError, FenceRefusedError) as error:
+    except OmnigraphError as error:
         raise RecoveryRequiredError((sidecar.operation_id,), str(error)) from error
     if done is None or done.kind is not RecoveryKind.ROLLED_FORWARD:
         return None

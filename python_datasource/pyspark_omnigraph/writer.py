@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from omnigraph_spark.recovery.sweep import heal
 from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.stage import StageResult
 from omnigraph_spark.storage.settings import StorageSettings
@@ -37,6 +38,8 @@ class TypeWriter(DataSourceArrowWriter):  # type: ignore[misc]
         self._type = options.type_name()
         settings = StorageSettings.resolve(options.storage)
         reader = GraphReader.open(canonical_root(options.root()), settings)
+        # Before the snapshot is taken, which then holds what is recovered here.
+        heal(reader.manifest, options.branch, held=False)
         self._write = Write(reader, options.branch, options.terms(), options.origin())
         self._task = self._write.task(self._type, options.mode(overwrite), options.merge_columns)
 

@@ -377,3 +377,10 @@ def test_a_lock_that_cannot_be_taken_is_a_warning_of_opening(tmp_path: Path) -> 
     assert len(ages(graph)) == 4
     with pytest.raises(StorageError, match=r"main\.lock"):
         graph.recover()
+
+
+def test_checking_rows_in_a_graph_opened_for_reading_recovers_nothing(written: Path) -> None:
+    with crashing(points.BEFORE_PUBLISH):
+        load(og.open(written))
+    assert og.open(written, mode="r").check(pa.table({"name": ["Zoe"]}), "Person") == []
+    assert len(sidecars(written)) == 1
