@@ -33,8 +33,10 @@ from tests.helpers.s3 import S3Server
 
 ROUNDS = int(os.environ.get("OMNIGRAPH_ROUNDS", "1"))
 WRITERS = 16
-#: Rounds between two answers of a racer, which are waited for a minute at most.
+#: Rounds between two answers of a racer.
 _PORTION = 10
+#: Sixteen processes on a busy machine of two cores take minutes to start.
+_PATIENCE_S = 600.0
 
 Work = Callable[[str, dict[str, str] | None, int, int, int], str | None]
 KEY_CONFLICT, CONFLICT = "OMNIGRAPH_KEY_CONFLICT", "OMNIGRAPH_CONFLICT"
@@ -45,7 +47,7 @@ VIOLATION = "OMNIGRAPH_CONSTRAINT_VIOLATION"
 @pytest.fixture(scope="module")
 def crowd() -> Iterator[Racers]:
     """Sixteen processes, started once."""
-    with waiting_racers(WRITERS) as racers:
+    with waiting_racers(WRITERS, _PATIENCE_S) as racers:
         yield racers
 
 

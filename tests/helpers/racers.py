@@ -13,16 +13,17 @@ from typing import Any, TypeVar
 from omnigraph_spark.errors import OmnigraphError
 
 _T = TypeVar("_T")
-#: Far above what any race takes; a hanging racer fails its test instead of the whole run.
-_PATIENCE_S = 60
+#: Far above what a race of two takes; a hanging racer fails its test instead of the whole run.
+_PATIENCE_S = 60.0
 
 
 class Racers:
     """Waiting processes. They are spawned, not forked, because Lance has threads."""
 
-    def __init__(self, pipes: Sequence[Connection], start: Barrier) -> None:
+    def __init__(self, pipes: Sequence[Connection], start: Barrier, patience_s: float) -> None:
         self._pipes = pipes
         self._start = start
+        self._patience_s = patience_s
 
     def run(self, work: Callable[..., _T], *args: tuple[Any, ...], rounds: int) -> list[list[_T]]:
         """Run ``work(*args[i], round)`` in process i and return the answers by process.
@@ -34,7 +35,7 @@ class Racers:
             pipe.send((work, own, rounds))
         answers: list[list[_T]] = []
         for pipe in self._pipes:
-            assert pipe.poll(_PATIENCE_S), "a racer did not answer"
+            assert pipe.poll(self._patience_s), "a racer did not answer"
             answer = pipe.recv()
             assert isinstance(answer, list), answer
             answers.append(answer)
@@ -42,28 +43,29 @@ class Racers:
 
 
 @contextmanager
-def waiting_racers(count: int = 2) -> Iterator[Racers]:
-    """Start processes and end them with the block."""
+def waiting_racers(count: int = 2, patience_s: float = _PATIENCE_S) -> Iterator[Racers]:
+    """Start processes and end them with the block; no work of theirs may take longer than that."""
     context = mp.get_context("spawn")
     start = context.Barrier(count)
     pipes = [context.Pipe() for _ in range(count)]
     processes = [
-        context.Process(target=_serve, args=(theirs, start), daemon=True) for _, theirs in pipes
+        context.Process(target=_serve, args=(theirs, start, patience_s), daemon=True)
+        for _, theirs in pipes
     ]
     for process in processes:
         process.start()
     try:
-        yield Racers([ours for ours, _ in pipes], start)
+        yield Racers([ours for ours, _ in pipes], start, patience_s)
     finally:
         for ours, theirs in pipes:
             ours.close()
             theirs.close()
         for process in processes:
-            process.join(_PATIENCE_S)
+            process.join(patience_s)
             process.close()
 
 
-def _serve(pipe: Connection, start: Barrier) -> None:
+def _serve(pipe: Connection, start: Barrier, patience_s: float) -> None:
     while True:
         try:
             work, args, rounds = pipe.recv()
@@ -72,7 +74,7 @@ def _serve(pipe: Connection, start: Barrier) -> None:
         try:
             answers = []
             for number in range(rounds):
-                start.wait(_PATIENCE_S)
+                start.wait(patience_s)
                 answers.append(work(*args, number))
             pipe.send(answers)
         except BrokenBarrierError:
