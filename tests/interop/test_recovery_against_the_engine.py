@@ -58,9 +58,18 @@ def assert_clean(root: Path) -> None:
     assert {table["classification"] for table in tables} == {"no_drift"}
 
 
-def move_sidecar(sidecar: Path, old: Path, new: Path) -> None:
-    """Let a sidecar name another root: the engine goes where it says, not where it lies."""
-    sidecar.write_text(sidecar.read_text().replace(f"{old}/", f"{new}/"))
+def copy_whole(root: Path, copy: Path) -> Path:
+    """Copy a graph so that the copy names itself where it named the original.
+
+    That is in its branches and in its sidecars: the engine goes where they say.
+    """
+    old, new = (str(path).encode() for path in (root, copy))
+    assert len(old) == len(new)
+    shutil.copytree(root, copy)
+    for path in copy.rglob("*"):
+        if path.suffix in {".manifest", ".txn"} or path.match("__recovery/*.json"):
+            path.write_bytes(path.read_bytes().replace(old, new))
+    return copy
 
 
 # -- crashes of ours -------------------------------------------------------------------------------
@@ -121,42 +130,32 @@ def exports(before: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 
 @pytest.fixture(scope="module")
-def crashed(before: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Crash, str], Path]:
+def crashed(
+    before: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Crash], tuple[Path, Path]]:
     """Graphs in which a process died; there are two of each, one for every recovery."""
     folder = tmp_path_factory.mktemp("crashed")
-    places: dict[tuple[Crash, str], Path] = {}
 
-    def make(number: int, crash: Crash, who: str) -> None:
-        # A branch names the place where it was made, so its graph is not copied but made there.
-        root = folder / f"{number}-{who}"
-        if crash.branch != "main":
-            write_social(root).create_branch(crash.branch)
-            die_in(crash.work, root, crash.point, crash.at, crash.branch)
-        elif who == "ours":
+    def make(number: int) -> tuple[Path, Path]:
+        crash, root = CRASHES[number], folder / f"{number}-ours"
+        if crash.branch == "main":
             shutil.copytree(before, root)
-            die_in(crash.work, root, crash.point, crash.at)
-            copy = Path(shutil.copytree(root, folder / f"{number}-engine"))
-            for sidecar in copy.glob("__recovery/*.json"):
-                move_sidecar(sidecar, root, copy)
-        places[crash, who] = root
+        else:
+            write_social(root).create_branch(crash.branch)
+        die_in(crash.work, root, crash.point, crash.at, crash.branch)
+        return root, copy_whole(root, folder / f"{number}-copy")
 
     with ThreadPoolExecutor(3) as pool:
-        made = [
-            pool.submit(make, number, crash, who)
-            for number, crash in enumerate(CRASHES)
-            for who in ("ours", "engine")
-        ]
-        for one in made:
-            one.result()
-    return lambda crash, who: places[crash, who]
+        made = list(pool.map(make, range(len(CRASHES))))
+    return lambda crash: made[CRASHES.index(crash)]
 
 
 @pytest.mark.parametrize("crash", CRASHES, ids=str)
 def test_a_writer_of_ours_that_died_is_finished_or_undone_by_either(
-    crash: Crash, crashed: Callable[[Crash, str], Path], exports: dict[str, list[Any]]
+    crash: Crash, crashed: Callable[[Crash], tuple[Path, Path]], exports: dict[str, list[Any]]
 ) -> None:
     ends_in = exports[crash.work if crash.seen else ""]
-    ours, engines = crashed(crash, "ours"), crashed(crash, "engine")
+    ours, engines = crashed(crash)
     # A reader that recovers nothing sees the one state or the other, never something between.
     assert our_export(ours, crash.branch) in (exports[""], ends_in)
     og.open(ours)
@@ -329,8 +328,8 @@ def test_the_engine_reads_the_audit_rows_we_wrote_beside_its_own(
     root = golden_in_place("crashed-partial")
     recover(Manifest(str(root), LOCAL))
     [armed] = (golden.GOLDEN / "crashed-armed" / "sidecars").iterdir()
-    sidecar = Path(shutil.copy(armed, root / "__recovery" / armed.name))
-    move_sidecar(sidecar, golden.written_at("crashed-armed"), root)
+    text = armed.read_text().replace(str(golden.written_at("crashed-armed")), str(root))
+    (root / "__recovery" / armed.name).write_text(text)
     run_engine("snapshot", root, check=True)
     # The pin is above what that sidecar expects, which to the engine means that it went through.
     assert [kind for kind, *_ in audit(root)] == ["RolledBack", "RolledForward"]
