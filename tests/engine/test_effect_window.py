@@ -1,0 +1,192 @@
+"""Another writer, who takes no lock, inside the few moments in which our datasets move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import omnigraph_spark as og
+from omnigraph_spark import failpoints as points
+from omnigraph_spark.errors import (
+    ConflictError,
+    ConstraintViolationError,
+    DriftError,
+    KeyConflictError,
+)
+from omnigraph_spark.failpoints import Failpoint
+from tests.engine.recovering import reached
+from tests.engine.writing import (
+    COMPANY,
+    KNOWS,
+    NOTE,
+    PERSON,
+    assert_whole,
+    edges,
+    heads,
+    ids,
+    people,
+    transact,
+)
+from tests.helpers.builder import GraphBuilder
+
+#: Companies land before people. Whoever keeps to the format does not write on top of a version
+#: that nobody published, so a dataset that has landed is left alone.
+BEFORE_PEOPLE = [points.SIDECAR_WRITTEN, points.DATASET_COMMITTED]
+WINDOW = [*BEFORE_PEOPLE, points.BEFORE_PUBLISH]
+
+
+def name_of(value: Failpoint | str) -> str:
+    return value if isinstance(value, str) else value.name
+
+
+@pytest.fixture
+def other(graph: og.Graph) -> GraphBuilder:
+    """A writer that keeps to the format and knows nothing of locks, like the engine."""
+    return GraphBuilder.open(Path(graph.root))
+
+
+def write_both(graph: og.Graph) -> og.Commit | None:
+    return transact(
+        graph,
+        lambda tx: tx.append("Company", pa.table({"name": ["Globex"]})),
+        lambda tx: tx.append("Person", people(Dan=1)),
+    )
+
+
+def publish(other: GraphBuilder, type_key: str, row: Mapping[str, object]) -> None:
+    """Write a row as others do."""
+    other.write({type_key: [row]})
+
+
+def leave(other: GraphBuilder, type_key: str, row: Mapping[str, object]) -> None:
+    """Write a row and publish nothing."""
+    other.append(type_key, [row])
+
+
+def foreign_rows(graph: og.Graph, type_key: str) -> list[str]:
+    """What the newest version of a dataset holds, whether anybody sees it or not."""
+    dataset = lance.dataset(str(Path(graph.root, graph.entries[type_key].path)))
+    return sorted(map(str, dataset.to_table(columns=["id"]).column("id").to_pylist()))
+
+
+@pytest.mark.parametrize("point", BEFORE_PEOPLE, ids=name_of)
+def test_a_key_that_is_taken_after_the_first_table_landed_takes_all_of_it_back(
+    graph: og.Graph, other: GraphBuilder, point: Failpoint
+) -> None:
+    """RS-24: companies land first, then somebody takes the person's key."""
+    with (
+        reached(point, lambda: publish(other, PERSON, {"name": "Dan", "age": 99})),
+        pytest.raises(KeyConflictError, match="'Dan'"),
+    ):
+        write_both(graph)
+    assert ids(graph.refresh(), "Company") == ["Acme", "Umbra"]
+    assert graph.entity("Person", "Dan") is not None
+    assert_whole(graph)
+    graph.write(pa.table({"name": ["Globex"]}), "Company")
+    assert_whole(graph)
+
+
+@pytest.mark.parametrize(
+    ("point", "type_key"),
+    [*((point, PERSON) for point in BEFORE_PEOPLE), *((point, NOTE) for point in WINDOW)],
+    ids=name_of,
+)
+def test_rows_that_another_published_meanwhile_stay_beside_ours(
+    graph: og.Graph, other: GraphBuilder, point: Failpoint, type_key: str
+) -> None:
+    """RS-25: a winner keeps its rows, and ours land on top, in the same table or beside it."""
+    row = {"id": "Theirs", "name": "Theirs", "text": "theirs"}
+    with reached(point, lambda: publish(other, type_key, row)):
+        write_both(graph)
+    assert "Theirs" in ids(graph.refresh(), type_key)
+    assert {"Ann", "Bob", "Cid", "Dan"} <= set(ids(graph, "Person"))
+    assert ids(graph, "Company") == ["Acme", "Globex", "Umbra"]
+    assert_whole(graph)
+
+
+@pytest.mark.parametrize(
+    ("point", "type_key"),
+    [*((point, PERSON) for point in BEFORE_PEOPLE), (points.SIDECAR_WRITTEN, COMPANY)],
+    ids=name_of,
+)
+def test_a_commit_that_nobody_published_is_not_written_over(
+    graph: og.Graph, other: GraphBuilder, point: Failpoint, type_key: str
+) -> None:
+    """RS-25: it takes the version that ours would have had, so ours is refused or taken back."""
+    with (
+        reached(point, lambda: leave(other, type_key, {"name": "Stray"})),
+        pytest.raises(DriftError, match=type_key),
+    ):
+        write_both(graph)
+    assert "Stray" in foreign_rows(graph, type_key)
+    assert ids(graph.refresh(), "Person") == ["Ann", "Bob", "Cid"]
+    assert ids(graph, "Company") == ["Acme", "Umbra"]
+    pins = {key: found for key, found in heads(graph).items() if key != "__manifest"}
+    behind = {key for key, (pinned, head) in pins.items() if pinned != head}
+    assert behind == {type_key}
+    assert list(Path(graph.root, "__recovery").glob("*.json")) == []
+
+
+def test_a_commit_on_top_of_ours_survives_and_stops_the_next_writer(
+    graph: og.Graph, other: GraphBuilder
+) -> None:
+    """RS-25: ours was whole, so it is published; theirs is there for whoever repairs."""
+
+    def stray() -> None:
+        dataset = lance.dataset(str(Path(graph.root, graph.entries[COMPANY].path)))
+        dataset.insert(dataset.to_table().slice(0, 1))
+
+    with reached(points.BEFORE_PUBLISH, stray):
+        assert write_both(graph) is not None
+    assert ids(graph.refresh(), "Company") == ["Acme", "Globex", "Umbra"]
+    assert len(foreign_rows(graph, COMPANY)) == 4
+    with pytest.raises(DriftError, match="version 4 but the manifest pins 3"):
+        graph.write(pa.table({"name": ["Initech"]}), "Company")
+    graph.write(people(Eve=1), "Person")
+
+
+# -- write skew ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("point", WINDOW, ids=name_of)
+def test_an_edge_to_a_node_that_is_deleted_meanwhile_never_becomes_visible(
+    graph: og.Graph, other: GraphBuilder, point: Failpoint
+) -> None:
+    """RS-22: the datasets are different, and nothing but the expectations meets."""
+
+    def delete_dan() -> None:
+        other.delete(PERSON, "name = 'Dan'")
+        other.publish()
+
+    graph.write(people(Dan=1), "Person")
+    with (
+        reached(point, delete_dan),
+        pytest.raises(ConstraintViolationError, match="dst 'Dan'"),
+    ):
+        graph.write(edges(k9="Ann-Dan"), "Knows")
+    assert ids(graph.refresh(), "Knows") == ["k1", "k2", "k3"]
+    assert_whole(graph)
+
+
+@pytest.mark.parametrize("told", ["fail", "rebase"])
+@pytest.mark.parametrize("point", WINDOW, ids=name_of)
+def test_a_node_that_gets_an_edge_meanwhile_is_not_deleted_from_under_it(
+    graph: og.Graph, other: GraphBuilder, point: Failpoint, told: str
+) -> None:
+    """RS-22, the other way round."""
+    graph.write(people(Dan=1), "Person")
+    row = {"id": "k9", "src": "Ann", "dst": "Dan"}
+    with reached(point, lambda: publish(other, KNOWS, row)):
+        if told == "fail":
+            with pytest.raises(ConflictError):
+                graph.delete("Person", ids=["Dan"], on_conflict=told)
+        else:
+            graph.delete("Person", ids=["Dan"], on_conflict=told)
+    gone = told == "rebase"
+    assert ("Dan" in ids(graph.refresh(), "Person")) != gone
+    assert ("k9" in ids(graph, "Knows")) != gone
+    assert_whole(graph)
