@@ -85,11 +85,11 @@ def carry_out(manifest: Manifest, found: Observed, decision: Decision) -> Recove
             discard_schema_files(manifest)
     _record(manifest, found, done)
     RECOVERY_AUDITED.reached()
-    end_sidecar(manifest, done.operation_id)
+    _end_sidecar(manifest, done.operation_id)
     return done
 
 
-def end_sidecar(manifest: Manifest, operation_id: str) -> None:
+def _end_sidecar(manifest: Manifest, operation_id: str) -> None:
     """Delete a sidecar whose operation is over; one that stays changes nothing when met again."""
     store = objects_at(manifest.root, manifest.settings)
     try:

@@ -29,11 +29,6 @@ from omnigraph_spark.storage.datasets import DatasetAddress, open_dataset, probe
 from omnigraph_spark.storage.objects import objects_at
 
 
-def has_staged(manifest: Manifest) -> bool:
-    """Tell whether any schema file is staged: one listing of the root."""
-    return bool(staged_files(manifest.root, objects_at(manifest.root, manifest.settings)))
-
-
 def is_staged(manifest: Manifest) -> bool:
     """Tell whether a whole new schema is staged, or the rest of one that was being moved."""
     return is_complete(staged_files(manifest.root, objects_at(manifest.root, manifest.settings)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from omnigraph_spark.errors import StorageError
 from omnigraph_spark.storage.datasets import DatasetAddress
@@ -12,6 +13,9 @@ from omnigraph_spark.storage.protobuf import fields_of
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.translate import NOT_FOUND, lance_errors
 from omnigraph_spark.storage.uri import join
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
 
 RESTORE = "Restore"
 #: A version whose record is gone, or of a kind that is not known here.
@@ -58,11 +62,11 @@ def read_origins(
 
 
 def _read_origin(
-    address: DatasetAddress, dataset: object, version: int, settings: StorageSettings
+    address: DatasetAddress, dataset: LanceDataset, version: int, settings: StorageSettings
 ) -> Origin:
     try:
         with lance_errors(address.uri):
-            made = dataset.read_transaction(version)  # type: ignore[attr-defined]
+            made = dataset.read_transaction(version)
     except StorageError as error:
         if error.kind != NOT_FOUND:
             raise
