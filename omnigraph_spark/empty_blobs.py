@@ -8,7 +8,7 @@ none, the rows are refused: the alternative is a value that changes without a wo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,13 +34,28 @@ def nullable_blobs(declared: EntityType) -> list[Column]:
     return [each for each in columns if each.type.scalar is Scalar.BLOB and each.type.nullable]
 
 
+def has_empty(rows: pa.RecordBatch | pa.Table, columns: Sequence[Column]) -> bool:
+    """Tell whether any blob of rows, as they are written, is empty."""
+    zero = pa.scalar(0, pa.int64())
+    return any(
+        pc.any(pc.equal(_lengths(rows, column), zero)).as_py()
+        for column in columns
+        if column.name in rows.schema.names
+    )
+
+
+def _lengths(rows: pa.RecordBatch | pa.Table, column: Column) -> pa.Array[Any]:
+    lengths: Any = pc.binary_length(pc.struct_field(rows.column(column.name), "data"))
+    return cast("pa.Array[Any]", lengths)
+
+
 def bytes_first(batch: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBatch:
     """Let a row that has bytes come first if its blob would be the first of the file.
 
     Blobs are written column by column, so that is one of the first column that has any.
     """
     for column in columns:
-        lengths = pc.binary_length(pc.struct_field(batch.column(column.name), "data"))
+        lengths = _lengths(batch, column)
         if lengths.null_count == len(lengths):
             continue
         first = pc.index(pc.greater(lengths, pa.scalar(0, pa.int64())), True).as_py()

@@ -10,10 +10,16 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from itertools import chain
 
 import pyarrow as pa
 
-from omnigraph_spark.empty_blobs import bytes_first, find_mistakable, nullable_blobs
+from omnigraph_spark.empty_blobs import (
+    bytes_first,
+    find_mistakable,
+    has_empty,
+    nullable_blobs,
+)
 from omnigraph_spark.intake import Intake
 from omnigraph_spark.pending import WriteMode
 from omnigraph_spark.schema.model import EntityType
@@ -86,16 +92,17 @@ class StageTask:
                 Intake(self.declared, batches.schema, self.mode, self.merge_columns)
             return StageResult()
         intake = Intake(self.declared, first.schema, self.mode, self.merge_columns)
-
         # Of a merge these are not the rows that stay: its files are written anew.
         stays = self.mode in (WriteMode.APPEND, WriteMode.OVERWRITE)
         blobs = nullable_blobs(self.declared) if stays else []
+        empty = False
 
         def converted() -> Iterator[pa.RecordBatch]:
-            begin = intake.convert(first)
-            yield bytes_first(begin, blobs) if blobs else begin
-            for batch in incoming:
-                yield intake.convert(batch)
+            nonlocal empty
+            for number, batch in enumerate(chain([first], incoming)):
+                rows = intake.convert(batch)
+                empty = empty or has_empty(rows, blobs)
+                yield rows if number else bytes_first(rows, blobs)
 
         files = stage_batches(
             self.address,
@@ -111,7 +118,7 @@ class StageTask:
         violations = intake.violations()
         with ExitStack() as undo:
             undo.callback(discard, self.address, files, self.settings)
-            if blobs and not violations:
+            if empty and not violations:
                 violations = find_mistakable(self.address, files, self.declared, self.settings)
             if violations:
                 return StageResult(violations=violations)
