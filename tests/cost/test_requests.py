@@ -24,6 +24,8 @@ from tests.helpers.builder import MANIFEST_SCHEMA, STAMP, GraphBuilder
 from tests.helpers.rows import new_ulid
 from tests.helpers.s3 import S3Server
 
+pytestmark = pytest.mark.slow
+
 SOCIAL = """
 node Person { name: String @key age: I32? }
 node Company { name: String @key }

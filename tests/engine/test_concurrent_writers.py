@@ -31,6 +31,8 @@ from tests.helpers.engine import engine_export, engine_json
 from tests.helpers.racers import Racers, waiting_racers
 from tests.helpers.s3 import S3Server
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = int(os.environ.get("OMNIGRAPH_ROUNDS", "1"))
 WRITERS = 16
 #: Rounds between two answers of a racer.

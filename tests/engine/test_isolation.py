@@ -15,6 +15,8 @@ from omnigraph_spark.scan import ScanRequest, ScanSource, plan_scan, read_all
 from tests.engine.graphs import KNOWS, PERSON, SOCIAL
 from tests.helpers.builder import GraphBuilder
 
+pytestmark = pytest.mark.slow
+
 JOINS = 50
 #: Enough commits to see, few enough to be there before the reader is through.
 COMMITS_SEEN = 5

@@ -15,6 +15,8 @@ import pytest
 
 from tests.helpers.builder import GraphBuilder
 
+pytestmark = pytest.mark.slow
+
 DOCUMENTS = "node Doc { slug: String @key embedding: Vector(256)? payload: Blob? }"
 DOC = "node:Doc"
 VECTOR = pa.list_(pa.field("item", pa.float32()), 256)

@@ -33,6 +33,8 @@ from tests.engine.writing import (
 )
 from tests.helpers.golden import unpack
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = """
 node Doc {
     slug: String @key

@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from omnigraph_spark import preparing
 from omnigraph_spark.errors import ConstraintViolationError, KeyConflictError
 from omnigraph_spark.pending import WriteMode
 from tests.engine.writing import assert_whole
+
+pytestmark = pytest.mark.slow
 
 SCHEMA = """
 node Person { name: String @key  mail: String? @unique  a: I32?  b: I32?  @unique(a, b) }

@@ -48,6 +48,8 @@ from tests.helpers.crashes import crashing, load, recover_round
 from tests.helpers.racers import Racers
 from tests.helpers.strict import at_once
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("case", ALIKE)
 def test_every_crashed_graph_ends_where_the_engine_ends(case: str, tmp_path: Path) -> None:

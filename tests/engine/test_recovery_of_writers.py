@@ -37,6 +37,8 @@ from tests.helpers import golden
 from tests.helpers.builder import GraphBuilder
 from tests.helpers.crashes import crashing, load
 
+pytestmark = pytest.mark.slow
+
 #: Every step of a write of two types that leaves something behind, and what it ends in.
 STEPS: list[tuple[Failpoint, int, dict[str, int], str | None]] = [
     (points.BEFORE_SIDECAR, 1, PRE, None),

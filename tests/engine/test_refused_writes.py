@@ -34,6 +34,8 @@ from omnigraph_spark.preparing import SMALL_MERGE_ROWS
 from tests.engine.writing import COMPANY, PERSON, edges, files, heads, people, transact
 from tests.helpers.builder import GraphBuilder
 
+pytestmark = pytest.mark.slow
+
 Write = Callable[[og.Graph], object]
 NO_COMMIT = "01M7H9HTBYP3Y9T01G8JF1JW87"
 
