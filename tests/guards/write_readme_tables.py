@@ -15,6 +15,7 @@ from omnigraph_spark.errors import errors_table
 from omnigraph_spark.options import ReadOptions, options_table
 from omnigraph_spark.tables import tables_table
 from omnigraph_spark.write_options import WriteOptions
+from tests.helpers.jsonl_cases import differences_table
 
 README = Path(__file__).parent.parent.parent / "README.md"
 
@@ -23,6 +24,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options:read": lambda: options_table(ReadOptions),
     "options:write": lambda: options_table(WriteOptions),
     "errors": errors_table,
+    "differences": differences_table,
     "tables": tables_table,
 }
 
