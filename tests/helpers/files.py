@@ -27,3 +27,12 @@ def named_files(graph: og.Graph, type_key: str) -> set[str]:
     from omnigraph_spark.scan import ScanSource
 
     return ScanSource.of(graph.refresh()._state, type_key).open().data_files()
+
+
+def published(root: Path) -> dict[str, int]:
+    """Everything but data files: those of a task that Spark gives up last may stay, unnamed."""
+    return {
+        path: size
+        for path, size in listing(root).items()
+        if "/data/" not in path and "/_staging-" not in path
+    }

@@ -18,7 +18,7 @@ from omnigraph_spark.errors import (
     MixedModesError,
     UnsupportedError,
 )
-from tests.helpers.files import listing
+from tests.helpers.files import listing, published
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  mail: String? }
@@ -74,14 +74,14 @@ def test_a_frame_that_cannot_be_computed_leaves_nothing_of_the_others(
     spark: SparkSession, graph: og.Graph
 ) -> None:
     """RS-68."""
-    before = listing(Path(graph.root))
+    before = published(Path(graph.root))
     bad = spark.range(0, 40, 1, 4).selectExpr(
         "concat('c', id) AS name", "assert_true(id < 35, 'boom') AS checked"
     )
     bad = bad.where("checked IS NULL").select("name")
     with pytest.raises(PySparkException, match="boom"):
         append_both(graph, "Person", people(spark, 0, 10), "City", bad)
-    assert listing(Path(graph.root)) == before
+    assert published(Path(graph.root)) == before
     with graph.transaction() as tx:
         tx.append("Person", people(spark, 0, 10))
     assert graph.snapshot().rows("Person") == 10
@@ -203,7 +203,7 @@ def test_records_are_read_by_tasks_as_by_one_process(
 def test_bad_records_in_tasks_are_quoted_and_leave_nothing(
     graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = listing(Path(graph.root))
+    before = published(Path(graph.root))
     good = [f'{{"type": "Person", "data": {{"name": "p{n}"}}}}' for n in range(50)]
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.jsonl").write_text("\n".join(good))
@@ -211,4 +211,4 @@ def test_bad_records_in_tasks_are_quoted_and_leave_nothing(
     monkeypatch.setattr(loading, "LARGE_BYTES", 0)
     with pytest.raises(InvalidRecordsError, match="Persn"):
         graph.load_jsonl(tmp_path / "in")
-    assert listing(Path(graph.root)) == before
+    assert published(Path(graph.root)) == before

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 import omnigraph_spark as og
 from omnigraph_spark.session import staging
 from omnigraph_spark.stage import StageResult, StageTask
-from tests.helpers.files import data_files, listing, named_files
+from tests.helpers.files import data_files, named_files, published
 
 SCHEMA = "node Person { name: String @key  age: I32? }\nedge Knows: Person -> Person"
 ROWS = 40
@@ -125,15 +125,6 @@ def test_the_files_of_an_attempt_that_does_not_count_are_deleted(
     graph.write(people(spark), "Person")
     assert names(graph) == EXPECTED
     assert data_files(graph, "node:Person") == named_files(graph, "node:Person")
-
-
-def published(root: Path) -> dict[str, int]:
-    """Everything but data files: those of a task that Spark gives up last may stay, unnamed."""
-    return {
-        path: size
-        for path, size in listing(root).items()
-        if "/data/" not in path and "/_staging-" not in path
-    }
 
 
 @pytest.mark.parametrize("how", ["source", "graph"])
