@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,12 +84,18 @@ class Shared:
         return {row["id"]: row for row in table.to_pylist()}
 
 
-@pytest.fixture
-def shared(tmp_path: Path) -> Shared:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph of every type and constraint kind, created and filled here."""
-    graph = og.create(tmp_path / "g", INPUT / "schema.pg", actor="ours")
-    graph.load_jsonl(INPUT / "rich.jsonl")
-    return Shared(graph, tmp_path)
+    root = tmp_path_factory.mktemp("original") / "g"
+    og.create(root, INPUT / "schema.pg", actor="ours").load_jsonl(INPUT / "rich.jsonl")
+    return root
+
+
+@pytest.fixture
+def shared(filled: Path, tmp_path: Path) -> Shared:
+    """A copy of one's own."""
+    return Shared(og.open(shutil.copytree(filled, tmp_path / "g"), actor="ours"), tmp_path)
 
 
 def node(type: str, **data: Any) -> dict[str, Any]:
@@ -224,7 +231,10 @@ def test_both_write_in_turns_and_read_the_same(shared: Shared) -> None:
     assert any(table["committed"] for table in optimized)
     shared.check()
 
-    write_all_modes(shared, 5)
+    again = pa.table({"name": ["Alice"], "email": ["alice@ours"], "level": ["low"]})
+    graph.write(again, "Person", mode="merge")
+    graph.delete("Person", ids=["p0"])
+    shared.check()
     assert len(graph.refresh().history()) > 30
 
 
@@ -298,19 +308,16 @@ def test_creating_a_graph_where_one_is_leaves_it_as_it_is(shared: Shared) -> Non
     shared.check()
 
 
-@pytest.mark.parametrize("name", ["a//b", "/a", "a/", "a..b", "a b", "x.lock", "a\\b", "", "main"])
-def test_a_name_that_is_refused_leaves_nothing_in_the_way_of_others(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_name_that_is_refused_leaves_nothing_in_the_way_of_others(tmp_path: Path) -> None:
     """15.7: Lance makes the folder before it looks at the name."""
     graph = og.create(tmp_path / "g", "node Person { name: String @key }")
     before = files(tmp_path / "g")
     rows = pa.table({"name": ["Ann"]})
-    if name != "main":
+    for name in ("a//b", "/a", "a/", "a/b/", "a..b", "a b", "x.lock", "a\\b", ""):
         with pytest.raises(InvalidNameError):
             graph.write(rows, "Person", branch=name, create_from="main")
-    with pytest.raises(og.OmnigraphError):
-        graph.create_branch(name)
+        with pytest.raises(InvalidNameError):
+            graph.create_branch(name)
     assert files(tmp_path / "g") == before
     graph.write(rows, "Person", branch="a/b", create_from="main")
     assert [row["data"] for row in engine_export(tmp_path / "g", "a/b")] == [
