@@ -55,6 +55,10 @@ SIDECAR_WRITTEN = Failpoint("landing.sidecar_written", "the sidecar; no dataset 
 DATASET_COMMITTED = Failpoint(
     "landing.dataset_committed", "the sidecar, and one dataset more that has moved"
 )
+MERGE_CONFIRMED = Failpoint(
+    "landing.merge_confirmed",
+    "the sidecar of a merge, with the versions that every dataset reached",
+)
 BEFORE_PUBLISH = Failpoint("landing.before_publish", "the sidecar; every dataset has moved")
 PUBLISH_LANDED = Failpoint(
     "publish.landed", "the commit is visible; the manifest may be due for a compaction"

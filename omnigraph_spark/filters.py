@@ -89,3 +89,12 @@ def in_texts(column: str, values: Sequence[str]) -> str:
         return "false"
     quoted = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
     return f"`{column}` IN ({quoted})"
+
+
+def is_present(column: str) -> str:
+    """Write the condition that a column has a value.
+
+    >>> is_present("age")
+    '`age` IS NOT NULL'
+    """
+    return f"`{column}` IS NOT NULL"

@@ -83,9 +83,14 @@ def _in_branch_name(letter: str) -> bool:
     return letter in "._-" or letter.isalnum() or unicodedata.category(letter).startswith("M")
 
 
+def is_commit_id(text: str) -> bool:
+    """Tell whether a text has the shape of a commit id; a branch may be named like one."""
+    return _ULID.match(text) is not None
+
+
 def check_commit_id(text: str) -> str:
     """Return a commit id unchanged, or say why it cannot be one."""
-    if not _ULID.match(text):
+    if not is_commit_id(text):
         raise InvalidNameError("commit id", text, "a ULID of 26 upper-case characters")
     return text
 

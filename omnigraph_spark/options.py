@@ -21,6 +21,9 @@ from omnigraph_spark.errors import (
 from omnigraph_spark.names import MAIN, AnyRef, Ref
 
 STORAGE_PREFIX = "storage."
+#: The table that is a change feed, and the options that only it has.
+CHANGES = "changes"
+_FEED_ONLY = {"starting_version": "startingVersion", "ending_version": "endingVersion"}
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,10 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(_text(name) for name in text.split(","))
 
 
+def _switch(text: str) -> bool:
+    return bool(["false", "true"].index(text.strip().lower()))
+
+
 def choice(*words: str) -> Kind:
     """Accept one of some words, whatever their case."""
     return Kind(
@@ -78,6 +85,7 @@ TEXT = Kind("text", _text)
 COUNT = Kind("a whole number above zero", _positive)
 NATURAL = Kind("a whole number, zero or more", _natural)
 SIZE = Kind("a number of bytes, such as `64m`", _bytes)
+SWITCH = Kind("`true` or `false`", _switch)
 NAMES = Kind("names separated by commas", _names)
 
 
@@ -107,6 +115,12 @@ class Options:
     def declared(cls) -> list[Field[Any]]:
         """Return the fields that are options, in order of declaration."""
         return [declared for declared in fields(cls) if "key" in declared.metadata]
+
+    @classmethod
+    def keys(cls) -> set[str]:
+        """Return every key an option may be given by, in small letters."""
+        about = [declared.metadata for declared in cls.declared()]
+        return {key.lower() for each in about for key in (each["key"], each["also"]) if key}
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
@@ -186,7 +200,39 @@ class ReadOptions(Options):
         "batchSize", COUNT, "Rows in one Arrow batch.", shown="about 2 MiB"
     )
     split_bytes: int | None = option(
-        "splitBytes", SIZE, "Bytes one task reads, of the columns chosen.", shown="`128m`"
+        "splitBytes",
+        SIZE,
+        "Bytes one task reads, of the columns chosen.",
+        shown="`128m`, more above 20,000 tasks",
+    )
+    pushdown: bool = option(
+        "pushdown",
+        SWITCH,
+        "Whether Lance evaluates filters, limits and aggregates of a query; only with the jar.",
+        default=True,
+        shown="`true`",
+    )
+    shared_memory: bool = option(
+        "sharedMemory",
+        SWITCH,
+        "Whether workers hand batches to the JVM in shared memory; only with the jar.",
+        default=True,
+        shown="`true`",
+    )
+    read_change_feed: bool | None = option(
+        "readChangeFeed",
+        SWITCH,
+        "Read what commits of the branch did to the type; `table=changes` means the same.",
+        shown="`false`",
+    )
+    starting_version: str | None = option(
+        "startingVersion",
+        TEXT,
+        "First commit of the change feed: a manifest version or a commit id, included.",
+        shown="the first",
+    )
+    ending_version: str | None = option(
+        "endingVersion", TEXT, "Last commit of the change feed, included.", shown="the head"
     )
 
     def root(self) -> str:
@@ -217,8 +263,26 @@ class ReadOptions(Options):
             key = chosen[0] if chosen and error.what != "branch name" else "branch"
             raise InvalidOptionError(key, error.name, error.rule) from error
 
+    @property
+    def is_feed(self) -> bool:
+        """Tell whether changes are asked for, and not a snapshot."""
+        return bool(self.read_change_feed) or self.table == CHANGES
+
+    def feed(self) -> tuple[str, str | int | None, str | int | None]:
+        """Return the type of a change feed, its first and its last commit."""
+        if self.type is None:
+            raise MissingOptionError("type", "a change feed is of one node or edge type")
+        if self.table not in (None, CHANGES):
+            raise ConflictingOptionsError(("table", "readChangeFeed"), "read one of them")
+        for name in ("commit", "version", "timestamp", "columns", "where", "limit"):
+            if getattr(self, name) is not None:
+                rule = "choose commits with startingVersion and endingVersion, rows in Spark"
+                raise ConflictingOptionsError((name, "readChangeFeed"), rule)
+        return self.type, _commit_name(self.starting_version), _commit_name(self.ending_version)
+
     def subject(self) -> tuple[str | None, str | None]:
         """Return (type, table): exactly one of them is not None."""
+        self._refuse_feed_options()
         if self.type is not None and self.table is not None:
             raise ConflictingOptionsError(("type", "table"), "one DataFrame reads one of them")
         if self.type is None and self.table is None:
@@ -228,10 +292,19 @@ class ReadOptions(Options):
             self._refuse_with_table()
         return self.type, self.table
 
+    def _refuse_feed_options(self) -> None:
+        for name, key in _FEED_ONLY.items():
+            if getattr(self, name) is not None:
+                raise MissingOptionError("readChangeFeed", f"{key} is about a change feed")
+
     def _refuse_with_table(self) -> None:
         for name in ("columns", "where", "limit"):
             if getattr(self, name) is not None:
                 raise ConflictingOptionsError(("table", name), "select from the DataFrame instead")
+
+
+def _commit_name(text: str | None) -> str | int | None:
+    return int(text) if text is not None and text.isdecimal() else text
 
 
 def options_table(options: type[Options]) -> str:

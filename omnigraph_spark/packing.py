@@ -10,14 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from omnigraph_spark.storage.datasets import Fragment
+from omnigraph_spark.storage.parts import Fragment
 
 #: Spark's own target for file scans.
 SPLIT_BYTES = 128 << 20
-# A scan below eight targets is spread over about eight tasks, as Spark spreads files over its
-# cores, but no task is cut below Spark's own cost of opening one.
-_SPREAD_OVER = 8
+#: A scan of few bytes is spread over the cores, as Spark spreads files; where their number is not
+#: known, over as many tasks. No task is cut below Spark's own cost of opening one.
+SPREAD_OVER = 8
 _LEAST_BYTES = 4 << 20
+# Spark's driver keeps every task until the stage ends, about 2 KiB each here and more in the JVM.
+# Unless a size was wished, tasks of a huge type read more each: still many for every core.
+_MOST_TASKS = 20_000
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,21 @@ class Piece:
 
 
 def pack_fragments(
-    fragments: Sequence[Fragment], share: float, split_bytes: int, may_split: bool
+    fragments: Sequence[Fragment],
+    share: float,
+    split_bytes: int | None,
+    may_split: bool,
+    spread_over: int = SPREAD_OVER,
 ) -> list[Piece]:
     """Group fragments, in order, into pieces near the target size; never returns an empty list.
 
-    `share` is the part of the files' bytes that is read. With a filter fragments are not split
-    (`may_split=False`): an offset would count rows that passed it.
+    `share` is the part of the files' bytes that is read; a `split_bytes` of None is no wish. With a
+    filter fragments are not split (`may_split=False`): an offset would count rows that passed it.
     """
     sizes = {fragment.id: max(1, round(fragment.size_bytes * share)) for fragment in fragments}
-    target = min(split_bytes, max(_LEAST_BYTES, -(-sum(sizes.values()) // _SPREAD_OVER)))
+    whole = sum(sizes.values())
+    wished = max(SPLIT_BYTES, -(-whole // _MOST_TASKS)) if split_bytes is None else split_bytes
+    target = min(wished, max(_LEAST_BYTES, -(-whole // spread_over)))
     pieces: list[Piece] = []
     waiting: list[int] = []
     waiting_bytes = 0
@@ -57,7 +66,8 @@ def pack_fragments(
             flush()
             pieces.extend(_split(fragment, -(-size // target)))
             continue
-        if waiting_bytes + size > target:
+        # To the nearest: fragments of about one size then make as many tasks as there are cores.
+        if waiting_bytes + size > min(wished, target + size // 2):
             flush()
         waiting.append(fragment.id)
         waiting_bytes += size

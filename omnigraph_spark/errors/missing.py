@@ -42,6 +42,34 @@ class BranchNotFoundError(NotFoundError):
 
 
 @dataclass(eq=False)
+class NamespaceNotFoundError(NotFoundError):
+    """The SQL catalog has no namespace of that name."""
+
+    code = "OMNIGRAPH_NAMESPACE_NOT_FOUND"
+    remedy = "Use `nodes`, `edges` or `system`, or one of them below a branch."
+    namespace: str
+    known: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        return f"namespace {self.namespace!r} does not exist{hint(self.namespace, self.known)}"
+
+
+@dataclass(eq=False)
+class ProcedureNotFoundError(NotFoundError):
+    """The SQL catalog has no procedure of that name."""
+
+    code = "OMNIGRAPH_PROCEDURE_NOT_FOUND"
+    remedy = "Call one of those that `SHOW PROCEDURES IN og.system` lists."
+    procedure: str
+    known: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        if not self.known:
+            return f"procedure {self.procedure!r} does not exist; they are in 'system'"
+        return f"procedure {self.procedure!r} does not exist; there are {known_names(self.known)}"
+
+
+@dataclass(eq=False)
 class TypeNotFoundError(NotFoundError):
     """The snapshot has no node or edge type of that name."""
 
@@ -147,4 +175,21 @@ class HistoryReclaimedError(NotFoundError):
             f"version reclaimed: dataset version {self.dataset_version} of {self.type}, "
             f"pinned on branch {self.branch!r}, was removed by a cleanup; "
             f"read a newer snapshot or another branch"
+        )
+
+
+@dataclass(eq=False)
+class SchemaBoundaryError(OmnigraphError):
+    """The columns of a type changed within the commits of a change feed."""
+
+    code = "OMNIGRAPH_SCHEMA_BOUNDARY"
+    remedy = "Begin the feed at the commit the message names, or end it before."
+    type: str
+    commit: str
+    version: int
+
+    def describe(self) -> str:
+        return (
+            f"{self.type} has other columns since commit {self.commit} (version {self.version}) "
+            f"than before: read the changes before it and after it apart"
         )

@@ -35,21 +35,47 @@ def stored_batches(
 
     Engine files spell a null blob as a descriptor of zeros: `zeros_are_null` reads it so.
     """
-    blobs = [field for field in dataset.schema if field.name in columns and is_blob_field(field)]
+    blobs = _blobs(dataset, columns)
     if not blobs:
         yield from dataset.batches(fragment_ids, columns, **scan)
         return
     names = [*columns, *({_ROW_ADDRESS} - set(columns))]
     scan = {"batch_size": _BATCH_ROWS} | scan
     for batch in dataset.batches(fragment_ids, names, **scan):
-        for portion in _portions(batch, [field.name for field in blobs]):
-            addresses = portion.column(_ROW_ADDRESS)
-            for field in blobs:
-                descriptors = cast(pa.StructArray, portion.column(field.name))
-                nulls = _nulls(descriptors, zeros_are_null and field.nullable)
-                values = _values(dataset, field.name, descriptors, nulls, addresses)
-                portion = _replaced(portion, field.name, values)
+        for portion in _filled(dataset, batch, blobs, zeros_are_null):
             yield portion.select(list(columns))
+
+
+def stored_rows(
+    dataset: PinnedDataset, row_ids: pa.Array[Any], columns: Sequence[str], *, zeros_are_null: bool
+) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of these ids in their order, as `stored_batches` does."""
+    blobs = _blobs(dataset, columns)
+    rows = dataset.rows(row_ids, [*columns, *([_ROW_ADDRESS] if blobs else ())])
+    for batch in rows.to_batches():
+        for portion in _filled(dataset, batch, blobs, zeros_are_null):
+            yield portion.select(list(columns))
+
+
+def _blobs(dataset: PinnedDataset, columns: Sequence[str]) -> list[pa.Field[Any]]:
+    return [field for field in dataset.schema if field.name in columns and is_blob_field(field)]
+
+
+def _filled(
+    dataset: PinnedDataset,
+    batch: pa.RecordBatch,
+    blobs: Sequence[pa.Field[Any]],
+    zeros_are_null: bool,
+) -> Iterator[pa.RecordBatch]:
+    """Put blobs in the place of their descriptors, so many rows at a time as fit in memory."""
+    for portion in _portions(batch, [field.name for field in blobs]):
+        for field in blobs:
+            descriptors = cast(pa.StructArray, portion.column(field.name))
+            nulls = _nulls(descriptors, zeros_are_null and field.nullable)
+            addresses = portion.column(_ROW_ADDRESS)
+            values = _values(dataset, field.name, descriptors, nulls, addresses)
+            portion = _replaced(portion, field.name, values)
+        yield portion
 
 
 def _portions(batch: pa.RecordBatch, blobs: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -133,7 +133,7 @@ def _clone(
     import lance
 
     with lance_errors(dataset.base):
-        trunk = lance.dataset(dataset.base, storage_options=settings.for_lance())
+        trunk = lance.dataset(dataset.base, storage_options=settings.for_lance(dataset.base))
     try:
         with lance_errors(own.uri):
             trunk.create_branch(own.branch, (from_branch, from_version))
@@ -147,6 +147,21 @@ def _clone(
             raise BranchExistsError(own.branch or "") from error
     if trunk.has_stable_row_ids:
         keep_stable_row_ids(own, from_version, settings)
+
+
+def finish_branch(dataset: DatasetAddress, branch: BranchFile, settings: StorageSettings) -> None:
+    """Do the rest for a branch that has its ref and no commit: its creator may have died there."""
+    import lance
+
+    own = DatasetAddress(dataset.root, dataset.path, branch.name)
+    store, reservation = objects_at(dataset.root, settings), join(own.uri, _RESERVATION)
+    if store.stat(reservation) is None:
+        return
+    with lance_errors(dataset.base):
+        trunk = lance.dataset(dataset.base, storage_options=settings.for_lance(dataset.base))
+    if trunk.has_stable_row_ids:
+        keep_stable_row_ids(own, branch.parent_version, settings)
+    store.delete(reservation)
 
 
 def _write_ref(

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph_spark.errors import StorageError
+from omnigraph_spark.storage.compacting import rewrite_groups, rewritten_files
+from omnigraph_spark.storage.indexing import segments_of, unpack
 from omnigraph_spark.storage.staging import StagedFile, as_fragments, staged_file
 from omnigraph_spark.storage.uncommitted import field_ids_of
 
@@ -74,7 +76,34 @@ class RestoreChange:
     version: int
 
 
-Change = AppendChange | OverwriteChange | UpdateChange | DeleteChange | MergeChange | RestoreChange
+@dataclass(frozen=True)
+class RewriteChange:
+    """Hold the same rows in other fragments; indexes go on to answer for them."""
+
+    #: Of each portion the JSON of the fragments that go and come, as `compacting` returns it.
+    portions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class IndexChange:
+    """Put segments of indexes in the place of others; no row changes."""
+
+    #: As `indexing` returns them.
+    segments: tuple[str, ...]
+    #: The ids of segments that go.
+    replaced: tuple[str, ...] = ()
+
+
+Change = (
+    AppendChange
+    | OverwriteChange
+    | UpdateChange
+    | DeleteChange
+    | MergeChange
+    | RestoreChange
+    | RewriteChange
+    | IndexChange
+)
 
 
 def operation_of(change: Change, dataset: LanceDataset) -> LanceOperation.BaseOperation:
@@ -118,6 +147,12 @@ def operation_of(change: Change, dataset: LanceDataset) -> LanceOperation.BaseOp
             return pickle.loads(change.operation)
         case RestoreChange():
             return LanceOperation.Restore(change.version)
+        case RewriteChange():
+            return LanceOperation.Rewrite(rewrite_groups(change.portions, dataset), [])
+        case IndexChange():
+            known = segments_of(dataset)
+            new = [unpack(text) for text in change.segments]
+            return LanceOperation.CreateIndex(new, [known[uuid] for uuid in change.replaced])
 
 
 def new_files(change: MergeChange | UpdateChange) -> tuple[StagedFile, ...]:
@@ -159,7 +194,7 @@ def _check_field_ids(fragments: Iterable[FragmentMetadata], expected: list[int])
 
 
 def written_by(change: Change) -> Iterator[str]:
-    """Yield the files a change brought, as paths below the dataset's folder."""
+    """Yield the files and folders a change brought, as paths below the dataset's folder."""
     match change:
         case AppendChange() | OverwriteChange():
             yield from (f"data/{file.path}" for file in change.files)
@@ -175,6 +210,10 @@ def written_by(change: Change) -> Iterator[str]:
             new = operation.new_fragments if replaces else operation.fragments
             yield from (f"data/{file.path}" for fragment in new for file in fragment.files)
             yield from _deletion_files(getattr(operation, "updated_fragments", ()))
+        case RewriteChange():
+            yield from (f"data/{path}" for path in rewritten_files(change.portions))
+        case IndexChange():
+            yield from (f"_indices/{unpack(text).uuid}" for text in change.segments)
 
 
 def _deletion_files(fragments: Iterable[FragmentMetadata]) -> Iterator[str]:

@@ -21,7 +21,12 @@ from omnigraph_spark.storage.changes import (
     UpdateChange,
     operation_of,
 )
-from omnigraph_spark.storage.datasets import DatasetAddress, open_handle, probe_version
+from omnigraph_spark.storage.datasets import (
+    DatasetAddress,
+    PinnedDataset,
+    open_handle,
+    probe_version,
+)
 from omnigraph_spark.storage.objects import IN_DOUBT, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.translate import lance_errors
@@ -86,11 +91,13 @@ def commit_fenced(
     settings: StorageSettings,
     uuid: str,
     properties: Mapping[str, str],
+    base: PinnedDataset | None = None,
 ) -> LandedVersion:
     """Make a change the version after `base_version`.
 
     `uuid` names the transaction: `transaction_id` finds it again, also after a crash. Whatever is
-    not landed leaves no manifest behind; the data files stay for the caller.
+    not landed leaves no manifest behind; the data files stay for the caller. `base` is that version
+    where it is open already.
     """
     from lance import LanceDataset, Transaction
 
@@ -98,13 +105,12 @@ def commit_fenced(
 
     if isinstance(change, MergeChange) and change.version != base_version:
         raise ValueError(f"a merge of version {change.version} cannot land on {base_version}")
-    _refuse_unless_head(address, base_version, settings)
     slot = Slot(address, base_version, uuid, settings)
     failure: StorageError | None = None
     try:
         with lance_errors(address.uri):
             # A handle, because it knows the places of a branch that was moved.
-            handle = open_handle(address, base_version, settings)
+            handle = base.handle if base else open_handle(address, base_version, settings)
             transaction = Transaction(
                 read_version=base_version,
                 operation=operation_of(change, handle),
@@ -114,12 +120,10 @@ def commit_fenced(
             LanceDataset.commit(
                 handle,
                 transaction,
-                storage_options=settings.for_lance(),
+                storage_options=settings.for_lance(address.uri),
                 # It only spares useless work: no number of retries gets past the slot.
                 max_retries=0,
-                namespace_client=slot,
-                table_id=["dataset"],
-                namespace_client_managed_versioning=True,
+                **slot.as_options(),
             )
     except StorageError as error:
         # What Lance reports is not asked: it cannot tell a refusal from a lost answer.

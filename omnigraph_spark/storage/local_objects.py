@@ -85,6 +85,13 @@ class LocalObjects:
         facts = self.stat(source)
         return facts if _link(source, target) else None
 
+    def ending(self, address: str, count: int) -> tuple[int, bytes]:
+        """Return the size of a file and its last bytes; a missing one is an error."""
+        with _failures(address), open(address, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - count))
+            return size, file.read(count)
+
     def delete(self, address: str) -> None:
         with _failures(address), suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(address)

@@ -3,7 +3,7 @@
 The fence and the manifest's compare-and-set keep a graph right without it; the lock saves writers
 that share a machine from losing to each other over and over. On a local disk the kernel releases it
 when its process ends, however it ends, so a held lock means a live writer. The engine ignores the
-file. Object stores have no such lock: there, writers that lose start again.
+file. On object stores it is a lease (see `leases`), which only time takes from a dead writer.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from contextlib import contextmanager
 from urllib.parse import quote
 
 from omnigraph_spark.errors import ConflictError, StorageError
+from omnigraph_spark.storage.leases import leased
+from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import is_s3, join
 
 #: How long to wait for another writer's effect window, which takes milliseconds per type.
@@ -27,13 +30,16 @@ _POLL_SECONDS = 0.005
 
 
 @contextmanager
-def writer_lock(root: str, branch: str, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
+def writer_lock(
+    root: str, branch: str, settings: StorageSettings, wait_seconds: float = WAIT_SECONDS
+) -> Iterator[None]:
     """Hold the lock of a branch; a `ConflictError` says that somebody else kept it too long."""
-    if is_s3(root):
-        yield
-        return
     folder = join(root, _FOLDER)
     path = join(folder, f"{quote(branch, safe='')}.lock")
+    if is_s3(root):
+        with leased(objects_at(root, settings), path, wait_seconds):
+            yield
+        return
     try:
         os.makedirs(folder, exist_ok=True)
         # Opened for writing, never written: the lock is the kernel's, the file only names it.

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
+from omnigraph_spark.storage.credentials import Keys
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import is_s3
 
@@ -71,14 +72,19 @@ class ObjectStore(Protocol):
 
 
 @lru_cache(maxsize=16)
-def _s3_objects(settings: StorageSettings) -> ObjectStore:
+def _s3_objects(settings: StorageSettings, keys: Keys | None) -> ObjectStore:
     from omnigraph_spark.storage.s3_objects import S3Objects
 
-    return S3Objects(settings)
+    return S3Objects(settings, keys)
 
 
 def objects_at(address: str, settings: StorageSettings) -> ObjectStore:
-    """Return the store that holds an address; S3 clients are shared within the process."""
+    """Return the store that holds an address; S3 clients are shared within the process.
+
+    One that signs with keys that expire is for now, not to be kept.
+    """
     from omnigraph_spark.storage.local_objects import LocalObjects
 
-    return _s3_objects(settings) if is_s3(address) else LocalObjects()
+    if not is_s3(address):
+        return LocalObjects()
+    return _s3_objects(settings, settings.keys(address))

@@ -17,7 +17,9 @@ def moved_from(address: DatasetAddress, version: int, settings: StorageSettings)
 
     with lance_errors(address.uri):
         # As stored: the handles that readers share are told the new place.
-        handle = lance.dataset(address.uri, version=version, storage_options=settings.for_lance())
+        handle = lance.dataset(
+            address.uri, version=version, storage_options=settings.for_lance(address.uri)
+        )
         bases = [base.path for base in handle.base_paths().values()]
     moved = (base for base in bases if resolve_base(base, address.base, address.path) != base)
     return next(moved, None)

@@ -11,11 +11,10 @@ from __future__ import annotations
 import struct
 
 from omnigraph_spark.errors import StorageError
-from omnigraph_spark.storage.datasets import DatasetAddress
+from omnigraph_spark.storage.datasets import DatasetAddress, version_file
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.protobuf import fields_of, number_of, scalar
 from omnigraph_spark.storage.settings import StorageSettings
-from omnigraph_spark.storage.versions import version_file
 
 # Lance's protobuf: Manifest.fragments, .reader_feature_flags and .writer_feature_flags; the bit in
 # both of the latter. A branch always has another flag too, so neither field is ever left out.

@@ -7,12 +7,14 @@ own commits rest on it as well.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from omnigraph_spark.errors import StorageError
+from omnigraph_spark.storage.credentials import Keys
 from omnigraph_spark.storage.objects import IN_DOUBT, Listed, Stat
+from omnigraph_spark.storage.s3_failures import code_of, s3_failures
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import split_s3
 
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
-_CONFIGURATION = frozenset({"NoSuchBucket", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
-_TRANSIENT = frozenset({"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout"})
 #: S3's words for a conditional write that was not done, and whether that is final: after the second
 #: it asks to try again, because another write of the same object was in flight.
 _LOST = {"PreconditionFailed": True, "ConditionalRequestConflict": False}
@@ -33,18 +33,27 @@ _ATTEMPT = "omnigraph-attempt"
 class S3Objects:
     """Control files in a bucket."""
 
-    def __init__(self, settings: StorageSettings) -> None:
+    def __init__(self, settings: StorageSettings, keys: Keys | None = None) -> None:
         import boto3
 
-        self._client: S3Client = boto3.client("s3", **settings.for_boto3())
+        self._place = settings.place()
+        self._client: S3Client = boto3.client("s3", **settings.for_boto3(keys))
 
     def read(self, address: str) -> bytes | None:
+        from botocore.exceptions import IncompleteReadError, ResponseStreamingError
+
         bucket, key = split_s3(address)
-        with _failures(address):
-            try:
-                return self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
-            except self._client.exceptions.NoSuchKey:
-                return None
+        with self._failures(address):
+            for left in reversed(range(_TRIES)):
+                try:
+                    # boto3 repeats the request, but not the reading of an answer that broke off.
+                    return self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
+                except self._client.exceptions.NoSuchKey:
+                    return None
+                except (IncompleteReadError, ResponseStreamingError):
+                    if not left:
+                        raise
+        raise AssertionError("the last try returns or raises")
 
     def stat(self, address: str) -> Stat | None:
         head = self._head(address)
@@ -58,7 +67,7 @@ class S3Objects:
             Delimiter="/",
             PaginationConfig={"PageSize": page_size},
         )
-        with _failures(folder):
+        with self._failures(folder):
             for page in pages:
                 for found in page.get("Contents", ()):
                     yield Listed(found["Key"].rsplit("/", 1)[-1], found["ETag"].strip('"'))
@@ -68,7 +77,7 @@ class S3Objects:
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=f"{key}/", Delimiter="/"
         )
-        with _failures(folder):
+        with self._failures(folder):
             return [
                 found["Prefix"].rstrip("/").rsplit("/", 1)[-1]
                 for page in pages
@@ -77,13 +86,13 @@ class S3Objects:
 
     def exists(self, folder: str) -> bool:
         bucket, key = split_s3(folder)
-        with _failures(folder):
+        with self._failures(folder):
             found = self._client.list_objects_v2(Bucket=bucket, Prefix=f"{key}/", MaxKeys=1)
         return found["KeyCount"] > 0
 
     def write(self, address: str, data: bytes) -> None:
         bucket, key = split_s3(address)
-        with _failures(address, writing=True):
+        with self._failures(address, writing=True):
             self._client.put_object(Bucket=bucket, Key=key, Body=data)
 
     def put_new(self, address: str, data: bytes) -> bool:
@@ -97,7 +106,7 @@ class S3Objects:
 
     def delete(self, address: str) -> None:
         bucket, key = split_s3(address)
-        with _failures(address):
+        with self._failures(address):
             self._client.delete_object(Bucket=bucket, Key=key)
 
     def delete_below(self, folder: str, keep: Collection[str] = ()) -> None:
@@ -106,7 +115,7 @@ class S3Objects:
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=f"{key}/"
         )
-        with _failures(folder):
+        with self._failures(folder):
             for page in pages:
                 keys = [found["Key"] for found in page.get("Contents", ())]
                 doomed: list[ObjectIdentifierTypeDef] = [
@@ -125,7 +134,7 @@ class S3Objects:
         bucket, key = split_s3(address)
         attempt = uuid4().hex
         for _ in range(_TRIES):
-            with _failures(address, writing=True):
+            with self._failures(address, writing=True):
                 try:
                     put = self._client.put_object(
                         Bucket=bucket,
@@ -136,9 +145,9 @@ class S3Objects:
                     )
                     return Stat(len(data), put["ETag"])
                 except ClientError as error:
-                    if _code(error) not in _LOST:
+                    if code_of(error) not in _LOST:
                         raise
-                    lost = _LOST[_code(error)]
+                    lost = _LOST[code_of(error)]
             if lost:
                 return self._if_ours(address, attempt)
         raise StorageError(IN_DOUBT, address, "other writers kept the object busy")
@@ -155,53 +164,14 @@ class S3Objects:
         from botocore.exceptions import ClientError
 
         bucket, key = split_s3(address)
-        with _failures(address):
+        with self._failures(address):
             try:
                 head = self._client.head_object(Bucket=bucket, Key=key)
             except ClientError as error:
-                if _code(error) in ("404", "NoSuchKey", "NotFound"):
+                if code_of(error) in ("404", "NoSuchKey", "NotFound"):
                     return None
                 raise
         return Stat(head["ContentLength"], head["ETag"]), head["Metadata"]
 
-
-@contextmanager
-def _failures(address: str, writing: bool = False) -> Iterator[None]:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        yield
-    except (BotoCoreError, ClientError) as error:
-        in_doubt = writing and not _surely_not_done(error)
-        raise StorageError(IN_DOUBT if in_doubt else _kind(error), address, str(error)) from error
-
-
-def _surely_not_done(error: Exception) -> bool:
-    """Tell whether a failed write can have left nothing behind, now or later."""
-    from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
-
-    if not isinstance(error, ClientError):
-        # Even a refused connection may be the last of several tries, the first of which was heard.
-        return not isinstance(error, (ConnectionError, HTTPClientError))
-    answer = error.response.get("ResponseMetadata", {})
-    refused = 400 <= answer.get("HTTPStatusCode", 0) < 500
-    return refused and answer.get("RetryAttempts", 0) == 0
-
-
-def _kind(error: Exception) -> str:
-    from botocore.exceptions import ClientError
-
-    if not isinstance(error, ClientError):
-        # Unreachable endpoint, missing credentials: nothing was sent or nothing came back.
-        return "configuration"
-    code = _code(error)
-    if code in ("AccessDenied", "403"):
-        return "permission"
-    if code in _CONFIGURATION:
-        return "configuration"
-    return "transient" if code in _TRANSIENT else "unknown"
-
-
-def _code(error: Exception) -> str:
-    response: Mapping[str, Mapping[str, str]] = getattr(error, "response", {})
-    return response.get("Error", {}).get("Code", "")
+    def _failures(self, address: str, writing: bool = False) -> AbstractContextManager[None]:
+        return s3_failures(address, self._place, writing)

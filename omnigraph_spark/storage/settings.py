@@ -1,6 +1,8 @@
-"""Object-store settings: one resolution from environment and options, for Lance and for boto3.
+"""Object-store settings: one resolution from environment, session and options, for all clients.
 
-Options win over the environment. Values may be secrets: this class never prints them.
+Options win over settings of the Spark session, and those over the environment. Keys go together: a
+layer that gives one of them gives them all, so no token of another place is mixed in. Values may be
+secrets: this class never prints them.
 """
 
 from __future__ import annotations
@@ -10,7 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from omnigraph_spark.errors import ConflictingOptionsError
+from omnigraph_spark.errors import ConflictingOptionsError, InvalidOptionError, StorageError
+from omnigraph_spark.storage.credentials import (
+    CredentialSource,
+    Keys,
+    chain_source,
+    user_source,
+)
+from omnigraph_spark.storage.uri import is_s3
 
 # Environment variable -> canonical setting; a later line wins, so the S3-specific endpoint does.
 _ENVIRONMENT = (
@@ -19,6 +28,7 @@ _ENVIRONMENT = (
     ("AWS_ACCESS_KEY_ID", "aws_access_key_id"),
     ("AWS_SECRET_ACCESS_KEY", "aws_secret_access_key"),
     ("AWS_SESSION_TOKEN", "aws_session_token"),
+    ("AWS_PROFILE", "aws_profile"),
     ("AWS_ENDPOINT_URL", "aws_endpoint"),
     ("AWS_ENDPOINT_URL_S3", "aws_endpoint"),
     ("AWS_ALLOW_HTTP", "allow_http"),
@@ -36,19 +46,52 @@ _ALIASES = {
     "aws_endpoint_url": "aws_endpoint",
     "aws_allow_http": "allow_http",
     "virtual_hosted_style_request": "aws_virtual_hosted_style_request",
+    "skip_signature": "aws_skip_signature",
+    "profile": "aws_profile",
 }
+#: The setting that holds a function that fetches keys, or its name.
+CREDENTIALS = "credentials"
+_KEYS = frozenset({"aws_access_key_id", "aws_secret_access_key", "aws_session_token"})
+#: All ways to say who signs; one layer's say replaces what the layers below it said.
+_SIGNING = _KEYS | {CREDENTIALS, "aws_profile", "aws_skip_signature"}
+#: Lance's own patience: an open that fails asks four times what is repeated here three times, and
+#: without an answer each would wait half a minute, three minutes in all.
+_PATIENCE = {
+    "client_max_retries": "3",
+    "client_retry_timeout": "30",
+    "connect_timeout": "3s",
+    "timeout": "30s",
+}
+_DEFAULT_REGION = "us-east-1"
 
 
-def _canonical(given: Mapping[str, str]) -> dict[str, str]:
-    own: dict[str, str] = {}
+def is_secret(name: str) -> bool:
+    """Tell whether a setting of the object store, however it is spelled, holds a secret.
+
+    >>> is_secret("aws_secret_access_key"), is_secret("Token"), is_secret("region")
+    (True, True, False)
+    """
+    return _ALIASES.get(name.lower(), name.lower()) in _KEYS - {"aws_access_key_id"}
+
+
+def _canonical(given: Mapping[str, Any]) -> dict[str, Any]:
+    own: dict[str, Any] = {}
     spelled: dict[str, str] = {}
-    for key, value in given.items():
+    for key, given_value in given.items():
         name = _ALIASES.get(key.lower(), key.lower())
-        if own.get(name, str(value)) != str(value):
+        value = given_value if name == CREDENTIALS else str(given_value)
+        if own.get(name, value) != value:
             # Which one counts would depend on the order in which Spark hands options over.
             raise ConflictingOptionsError((spelled[name], key), "they are one setting")
-        own[name], spelled[name] = str(value), key
+        own[name], spelled[name] = value, key
+    if CREDENTIALS in own and (also := sorted(_KEYS & own.keys())):
+        raise ConflictingOptionsError((CREDENTIALS, also[0]), "keys come from the one or the other")
     return own
+
+
+def _over(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    kept = _SIGNING if _SIGNING & upper.keys() else frozenset()
+    return {name: value for name, value in lower.items() if name not in kept} | dict(upper)
 
 
 @dataclass(frozen=True)
@@ -58,42 +101,118 @@ class StorageSettings:
     items: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     #: What the caller gave, to be handed on to other processes that have their own environment.
     given: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    #: Where keys come from that are not among the settings; None for those that are.
+    source: CredentialSource | None = field(default=None, repr=False)
 
     @classmethod
     def resolve(
-        cls, given: Mapping[str, str] | None = None, environ: Mapping[str, str] = os.environ
+        cls,
+        given: Mapping[str, Any] | None = None,
+        environ: Mapping[str, str] = os.environ,
+        session: Mapping[str, str] | None = None,
     ) -> StorageSettings:
-        """Merge the AWS variables with the options a caller gave; the options win."""
+        """Merge the AWS variables, settings of a Spark session and the options a caller gave."""
         merged = {key: environ[name] for name, key in _ENVIRONMENT if environ.get(name)}
         if environ.get("AWS_S3_FORCE_PATH_STYLE", "").lower() in ("1", "true"):
             merged["aws_virtual_hosted_style_request"] = "false"
-        own = _canonical(given or {})
-        return cls(tuple(sorted((merged | own).items())), tuple(sorted(own.items())))
+        own = _over(_canonical(session or {}), _canonical(given or {}))
+        known = _over(merged, own)
+        source = _source(known)
+        handed_on = {key: value for key, value in own.items() if isinstance(value, str)}
+        if CREDENTIALS in own and source is not None and source.is_known_elsewhere:
+            handed_on[CREDENTIALS] = source.name
+        known.pop(CREDENTIALS, None)
+        return cls(tuple(sorted(known.items())), tuple(sorted(handed_on.items())), source)
 
-    def for_lance(self) -> dict[str, str]:
-        """Return the storage options Lance takes."""
+    @property
+    def known(self) -> dict[str, str]:
+        """The settings under Lance's names, without keys that are fetched."""
         return dict(self.items)
 
-    def for_boto3(self) -> dict[str, Any]:
-        """Return the arguments of ``boto3.client("s3", ...)``."""
+    def handed_on(self) -> dict[str, str]:
+        """Return what another process needs to come to the same settings.
+
+        A function that it cannot import stays here; the keys it fetched go instead.
+        """
+        given = dict(self.given)
+        if self.source is not None and not self.source.is_known_elsewhere:
+            given |= self.source.keys().settings()
+        return given
+
+    def keys(self, address: str) -> Keys | None:
+        """Return the keys for an address that have to be fetched; None where nothing has."""
+        return self.source.keys() if self.source is not None and is_s3(address) else None
+
+    def for_lance(self, address: str) -> dict[str, str]:
+        """Return the storage options Lance takes for an address; a local path needs none."""
+        if not is_s3(address):
+            return {}
+        keys = self.keys(address)
+        given = {name: value for name, value in self.known.items() if name != "aws_profile"}
+        region = {"aws_region": _DEFAULT_REGION} if "aws_endpoint" in given else {}
+        return _PATIENCE | region | given | (keys.settings() if keys else {})
+
+    def for_boto3(self, keys: Keys | None = None) -> dict[str, Any]:
+        """Return the arguments of ``boto3.client("s3", ...)``, signing with keys of `source`."""
+        from botocore import UNSIGNED
         from botocore.config import Config
 
-        known = dict(self.items)
+        known = self.known | (keys.settings() if keys else {})
+        endpoint = known.get("aws_endpoint")
+        if endpoint and endpoint.startswith("http://") and not _is_true(known.get("allow_http")):
+            detail = "is plain http; set AWS_ALLOW_HTTP=true or the option storage.allow_http"
+            raise StorageError("configuration", self.place(), detail)
         path_style = known.get("aws_virtual_hosted_style_request", "").lower() == "false"
+        unsigned = {"signature_version": UNSIGNED} if _is_unsigned(known) else {}
         return {
-            "region_name": known.get("aws_region"),
+            "region_name": known.get("aws_region", _DEFAULT_REGION if endpoint else None),
             "aws_access_key_id": known.get("aws_access_key_id"),
             "aws_secret_access_key": known.get("aws_secret_access_key"),
             "aws_session_token": known.get("aws_session_token"),
-            "endpoint_url": known.get("aws_endpoint"),
+            "endpoint_url": endpoint,
             "config": Config(
-                # A wrong endpoint is reported within seconds; three tries bridge a blip.
-                connect_timeout=5,
+                # A wrong endpoint is reported within seconds; boto3 waits between tries, longer
+                # each time and never two clients alike: for three retries, seven seconds at most.
+                connect_timeout=3,
                 read_timeout=20,
-                retries={"total_max_attempts": 3, "mode": "standard"},
+                retries={"total_max_attempts": 1 + _retries(known), "mode": "standard"},
                 s3={"addressing_style": "path" if path_style else "auto"},
+                **unsigned,
             ),
         }
 
+    def place(self) -> str:
+        """Name the server these settings lead to, for errors."""
+        known = self.known
+        if endpoint := known.get("aws_endpoint"):
+            # Without what stands before an @, which would be a password.
+            scheme, slashes, rest = endpoint.rpartition("://")
+            return f"{scheme}{slashes}{rest.rpartition('@')[2]}"
+        return f"AWS in {known['aws_region']}" if "aws_region" in known else "AWS"
+
     def __repr__(self) -> str:
         return f"StorageSettings({', '.join(key for key, _ in self.items)})"
+
+
+def _source(known: Mapping[str, Any]) -> CredentialSource | None:
+    if CREDENTIALS in known:
+        return user_source(known[CREDENTIALS])
+    if "aws_access_key_id" in known or _is_unsigned(known):
+        return None
+    return chain_source(known.get("aws_profile"))
+
+
+def _retries(known: Mapping[str, str]) -> int:
+    text = known.get("client_max_retries", _PATIENCE["client_max_retries"])
+    if not text.isdecimal():
+        accepted = "a whole number, zero or more"
+        raise InvalidOptionError("storage.client_max_retries", text, accepted)
+    return int(text)
+
+
+def _is_unsigned(known: Mapping[str, Any]) -> bool:
+    return _is_true(known.get("aws_skip_signature"))
+
+
+def _is_true(text: str | None) -> bool:
+    return (text or "").lower() in ("1", "true")

@@ -9,14 +9,16 @@ package takes a second to load, which every process that commits would pay.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from omnigraph_spark.errors import StorageError
-from omnigraph_spark.storage.datasets import DatasetAddress
+from omnigraph_spark.storage.datasets import DatasetAddress, version_file
 from omnigraph_spark.storage.objects import Stat, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import join
-from omnigraph_spark.storage.versions import describe_version, version_file
+from omnigraph_spark.storage.versions import describe_version
+from omnigraph_spark.storage.whole import check_whole
 
 
 class _ConcurrentModificationError(Exception):
@@ -63,6 +65,19 @@ class Slot:
         #: The versions Lance wanted to make of the commit.
         self.tried: list[int] = []
 
+    @property
+    def was_refused(self) -> bool:
+        """Whether Lance asked for a version that another commit had or would have got."""
+        return bool(self.tried) and self.taken is None and self.failure is None
+
+    def as_options(self) -> dict[str, Any]:
+        """Return how Lance is told to ask here for versions."""
+        return {
+            "namespace_client": self,
+            "table_id": ["dataset"],
+            "namespace_client_managed_versioning": True,
+        }
+
     def namespace_id(self) -> str:
         """Name this commit: Lance shares resources among namespaces of one name."""
         return f"omnigraph-slot {self._address.uri}@{self._base + 1} {self._uuid}"
@@ -80,7 +95,10 @@ class Slot:
                 raise _ConcurrentModificationError(f"it would become version {wanted['version']}")
             self._take(staged)
         finally:
-            self._store.delete(staged)
+            # Whether the version is taken is decided; a staged manifest that stays is never read.
+            # Lance would take the failure for one of the commit and ask again for a minute.
+            with suppress(StorageError):
+                self._store.delete(staged)
         return self._answer(self._base + 1)
 
     def describe_table_version(self, request: Any) -> _Answer:
@@ -100,6 +118,7 @@ class Slot:
 
     def _take(self, staged: str) -> None:
         try:
+            check_whole(self._address, self._base, staged, self._store)
             self.taken = self._store.place(staged, version_file(self._address, self._base + 1))
         except StorageError as error:
             self.failure = error

@@ -17,12 +17,14 @@ import pyarrow as pa
 from omnigraph_spark.errors import StorageError
 from omnigraph_spark.storage.blob_values import stored_batches
 from omnigraph_spark.storage.datasets import DatasetAddress, PinnedDataset, probe_version
+from omnigraph_spark.storage.fresh_rows import Tally, forget_rows, kept_rows
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.translate import lance_errors
 from omnigraph_spark.storage.uncommitted import open_fragments
 from omnigraph_spark.storage.uri import join
 from omnigraph_spark.storage.versions import LandedVersion, landed_version, transaction_id
+from omnigraph_spark.storage.whole import check_files, data_file
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata
@@ -68,16 +70,29 @@ def stage_batches(
     max_bytes_per_file: int,
     *,
     as_given: bool = False,
+    base: PinnedDataset | None = None,
 ) -> list[StagedFile]:
     """Write rows to new files of a dataset, as they come; when that fails no file is left.
 
     The rows must have the dataset's columns. `as_given` takes any schema: for rows that replace all
-    others, and for rows that are only read back.
+    others, and for rows that are only read back. `base` is the dataset where it is open already:
+    without one Lance looks for the newest version.
     """
+    tally = Tally(schema)
     fragments = stage_fragments(
-        address, batches, schema, settings, max_rows_per_file, max_bytes_per_file, as_given
+        address,
+        batches,
+        schema,
+        settings,
+        max_rows_per_file,
+        max_bytes_per_file,
+        as_given,
+        base,
+        tally,
     )
-    return [staged_file(fragment) for fragment in fragments]
+    files = [staged_file(fragment) for fragment in fragments]
+    tally.keep(address.uri, [file.path for file in files])
+    return files
 
 
 def stage_fragments(
@@ -88,28 +103,43 @@ def stage_fragments(
     max_rows_per_file: int,
     max_bytes_per_file: int,
     as_given: bool = False,
+    base: PinnedDataset | None = None,
+    tally: Tally | None = None,
 ) -> list[FragmentMetadata]:
     """Do what `stage_batches` does; return the fragments as Lance describes them."""
     from lance.fragment import write_fragments
 
-    incoming = _Incoming(batches, schema)
+    incoming = _Incoming(batches, schema, tally)
     try:
         with lance_errors(address.uri):
             written: list[FragmentMetadata] = write_fragments(
                 pa.RecordBatchReader.from_batches(schema, incoming.portions()),
-                address.uri,
+                address.uri if base is None or as_given else base.handle,
                 mode="overwrite" if as_given else "append",
                 max_rows_per_file=max_rows_per_file,
                 max_bytes_per_file=max_bytes_per_file,
                 data_storage_version=STORAGE_VERSION,
-                storage_options=settings.for_lance(),
+                storage_options=settings.for_lance(address.uri),
                 allow_external_blob_outside_bases=True,
             )
     except StorageError:
         # Lance deleted its files, and hides what the rows raised behind a text.
         incoming.raise_own_failure()
         raise
+    _check_written(address, written, settings)
     return written
+
+
+def _check_written(
+    address: DatasetAddress, written: Iterable[FragmentMetadata], settings: StorageSettings
+) -> None:
+    files = [staged_file(fragment) for fragment in written]
+    store = objects_at(address.root, settings)
+    try:
+        check_files(address, (data_file(file.path, file.size_bytes) for file in files), store)
+    except StorageError:
+        discard(address, files, settings)
+        raise
 
 
 def staged_file(fragment: FragmentMetadata) -> StagedFile:
@@ -126,6 +156,7 @@ def discard(
     """Delete staged files and the blobs beside them; what is missing is fine."""
     store = objects_at(address.root, settings)
     for file in files:
+        forget_rows(address.uri, file.path)
         path = join(address.uri, "data", file.path)
         store.delete(path)
         store.delete_below(path.removesuffix(".lance"))
@@ -145,15 +176,25 @@ def read_staged(
     settings: StorageSettings,
     *,
     blobs: bool = False,
+    where: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Stream chosen columns of staged files, in the order of the files and their rows.
 
-    Blob columns come as Lance's descriptors, or with `blobs` as they were given.
+    Blob columns come as Lance's descriptors, or with `blobs` as they were given. `where` is a
+    condition of our own on the rows.
     """
     if not files:
         return
+    paths = [file.path for file in files]
+    if where is None and (known := kept_rows(address.uri, paths, columns)) is not None:
+        yield from known.to_batches(_BATCH_ROWS)
+        return
     dataset, numbers = open_staged(address, files, settings), range(len(files))
-    scan = {"io_buffer_size": _IO_BUFFER_BYTES, "batch_readahead": _BATCHES_AHEAD}
+    scan: dict[str, Any] = {
+        "io_buffer_size": _IO_BUFFER_BYTES,
+        "batch_readahead": _BATCHES_AHEAD,
+        "filter": where,
+    }
     if blobs:
         yield from stored_batches(dataset, numbers, columns, zeros_are_null=False, **scan)
     else:
@@ -173,7 +214,7 @@ def create_dataset(
             LanceDataset.commit(
                 address.uri,
                 create,
-                storage_options=settings.for_lance(),
+                storage_options=settings.for_lance(address.uri),
                 max_retries=0,
                 enable_stable_row_ids=True,
                 enable_v2_manifest_paths=True,
@@ -195,9 +236,12 @@ class _Incoming:
     whatever the rows raise behind a text, so that is kept here.
     """
 
-    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+    def __init__(
+        self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, tally: Tally | None
+    ) -> None:
         self._batches = batches
         self._schema = schema
+        self._tally = tally
         self._failure: BaseException | None = None
 
     def portions(self) -> Iterator[pa.RecordBatch]:
@@ -232,7 +276,10 @@ class _Incoming:
         at_most = min(_PORTION_ROWS, by_size)
         for start in range(0, rows, at_most):
             # Few batches are large, and then nothing is copied: a slice of one is a view.
-            yield from table.slice(start, at_most).combine_chunks().to_batches()
+            for portion in table.slice(start, at_most).combine_chunks().to_batches():
+                if self._tally is not None:
+                    self._tally.note(portion)
+                yield portion
 
 
 def as_fragments(files: Iterable[StagedFile]) -> list[Any]:

@@ -55,7 +55,9 @@ def read_origins(
         return ()
     with lance_errors(address.uri):
         # Without the shared session: what it remembers may be of a branch that was deleted.
-        dataset = lance.dataset(address.uri, version=upto, storage_options=settings.for_lance())
+        dataset = lance.dataset(
+            address.uri, version=upto, storage_options=settings.for_lance(address.uri)
+        )
     return tuple(
         _read_origin(address, dataset, version, settings) for version in range(after + 1, upto + 1)
     )

@@ -27,6 +27,17 @@ _PREFIXES = re.compile(
 )
 # The statement is one that Lance made up around a filter; what the parser says of it is enough.
 _STATEMENT = re.compile(r"^Error parsing statement: .* \(sql parser error: (.*)\)$")
+# A server's answer, of which only code and message are told: the rest may repeat a session token.
+_ANSWER = re.compile(r"(?:<\?xml[^>]*\?>)?\s*<Error\b.*?(?:</Error>|$)", re.DOTALL)
+_TOLD = re.compile(r"<(Code|Message)>([^<]*)<")
+_TOKEN = re.compile(r"(?i)(x-amz-security-token)\s*[:=]\s*[^\s,&]+")
+# A request that was refused at once; after retries an earlier one may have been carried out.
+_REFUSED = re.compile("necessary privileges|403 Forbidden|401 Unauthorized|AccessDenied")
+_WRONG_KEYS = re.compile("400 Bad Request|ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch")
+_RETRIED = re.compile(r"after [1-9]\d* retries")
+# Answers to HEAD have no body, and so no word for the reason; this is how expired keys look then.
+_NO_REASON = re.compile(r"(status code: 400 Bad Request):?$")
+_PERHAPS = r"\1, without a reason: that is how servers refuse credentials that have expired"
 # What Lance says of a file that is empty, cut short or not its own.
 _BROKEN_FILE = re.compile("file size is too small|Invalid range|not appear to be a Lance file")
 
@@ -37,10 +48,20 @@ _LOST_RACE = re.compile("Too many concurrent writers|ommit conflict for version"
 
 def lance_text(error: BaseException) -> str:
     """Return what a Lance error says in one line, without prefixes and source positions."""
-    text = " ".join(_RUST_PLACE.sub("", str(error)).split())
+    text = _TOKEN.sub(r"\1: …", _ANSWER.sub(_answer, str(error)))
+    text = " ".join(_RUST_PLACE.sub("", text).split())
     while (shorter := _PREFIXES.sub("", text)) != text:
         text = shorter
-    return _STATEMENT.sub(r"\1", text.rstrip(".,"))
+    return _NO_REASON.sub(_PERHAPS, _STATEMENT.sub(r"\1", text.rstrip(".,")))
+
+
+def _repeats_token(text: str) -> bool:
+    """Tell whether a text may hold a session token, so that it must not be shown as a cause."""
+    return bool(_ANSWER.search(text) or _TOKEN.search(text))
+
+
+def _answer(found: re.Match[str]) -> str:
+    return ": ".join(text for _, text in _TOLD.findall(found[0]))
 
 
 @contextmanager
@@ -52,7 +73,8 @@ def lance_errors(address: str) -> Iterator[None]:
         # Some of ours are ValueErrors too; they already say what happened.
         raise
     except (OSError, ValueError, RuntimeError) as error:
-        raise StorageError(_kind(error), address, lance_text(error)) from error
+        cause = None if _repeats_token(str(error)) else error
+        raise StorageError(_kind(error), address, lance_text(error)) from cause
     except BaseException as error:
         # A panic inside Lance is no Exception, and its class cannot be imported.
         if type(error).__name__ != "PanicException":
@@ -66,8 +88,13 @@ def _kind(error: Exception) -> str:
         return CONTENTION
     if "ot found" in text:
         return NOT_FOUND
-    if isinstance(error, PermissionError) or "ermission denied" in text or "AccessDenied" in text:
+    if isinstance(error, PermissionError) or "ermission denied" in text:
         return "permission"
+    if not _RETRIED.search(text):
+        if _REFUSED.search(text):
+            return "permission"
+        if _WRONG_KEYS.search(text):
+            return "configuration"
     if "applying filter expression" in text or "feature is not implemented" in text:
         return QUERY
     if _BROKEN_FILE.search(text):

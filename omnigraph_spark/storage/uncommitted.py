@@ -44,7 +44,7 @@ def open_fragments(
 
     described = [json.loads(text) for text in fragments]
     first = join(address.uri, "data", described[0]["files"][0]["path"])
-    options = settings.for_lance()
+    options = settings.for_lance(address.uri)
     with lance_errors(first):
         schema = _dataset_schema(LanceFileReader(first, options).metadata().schema)
         manifest, field_ids = _empty_manifest(schema)

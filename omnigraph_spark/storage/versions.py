@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph_spark.errors import StorageError
-from omnigraph_spark.storage.datasets import DatasetAddress
+from omnigraph_spark.storage.datasets import DatasetAddress, version_file
 from omnigraph_spark.storage.objects import Stat, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.translate import NOT_FOUND, lance_errors
-from omnigraph_spark.storage.uri import is_s3, join, split_s3
-
-_LARGEST = (1 << 64) - 1
+from omnigraph_spark.storage.uri import is_s3, split_s3
 
 
 @dataclass(frozen=True)
@@ -23,11 +21,6 @@ class LandedVersion:
     manifest_path: str
     manifest_size: int
     e_tag: str
-
-
-def version_file(address: DatasetAddress, version: int) -> str:
-    """Return the address of a version's Lance manifest; newer versions sort first."""
-    return join(address.uri, "_versions", f"{_LARGEST - version:020d}.manifest")
 
 
 def describe_version(address: DatasetAddress, version: int, facts: Stat) -> LandedVersion:
@@ -59,7 +52,7 @@ def transaction_id(address: DatasetAddress, version: int, settings: StorageSetti
         with lance_errors(address.uri):
             # Without the shared session: what it remembers may be of a branch that was deleted.
             found = lance.dataset(
-                address.uri, version=version, storage_options=settings.for_lance()
+                address.uri, version=version, storage_options=settings.for_lance(address.uri)
             )
             transaction = found.read_transaction(version)
             return "" if transaction is None else str(transaction.uuid)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from omnigraph_spark.errors import SchemaError, SchemaFilesError
@@ -58,6 +59,9 @@ def read_schema(root: str, store: ObjectStore, only_main: Callable[[], bool]) ->
     return agreed_schema(root, schema, ir or b"", state or b"")
 
 
+# Every publish has the files read again, and nearly always they are what they were: compiling and
+# hashing them takes a small commit as long as its rows do.
+@lru_cache(maxsize=16)
 def agreed_schema(root: str, schema: GraphSchema, ir: bytes, state: bytes) -> GraphSchema:
     """Return a schema if its two derived files agree with it."""
     stored_hash = _state_hash(root, _parse_json(root, STATE_FILE, state))
@@ -73,6 +77,7 @@ def agreed_schema(root: str, schema: GraphSchema, ir: bytes, state: bytes) -> Gr
     return schema
 
 
+@lru_cache(maxsize=16)
 def parse_source(root: str, source: bytes) -> GraphSchema:
     """Compile the source of a schema."""
     try:

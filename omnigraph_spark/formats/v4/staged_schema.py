@@ -36,6 +36,18 @@ def is_complete(staged: Collection[str]) -> bool:
     return STATE_FILE in staged
 
 
+def is_first_copied(root: str, store: ObjectStore) -> bool:
+    """Tell whether moving had begun: the source is in force already, and its compiled form is not.
+
+    Where there is no rename a file is copied before the staged one is deleted.
+    """
+    source, ir = (
+        store.read(join(root, name)) == store.read(join(root, name + STAGING_SUFFIX))
+        for name in (SOURCE_FILE, IR_FILE)
+    )
+    return source and not ir
+
+
 def read_staged(root: str, store: ObjectStore, staged: Collection[str]) -> GraphSchema:
     """Read the schema that will be in force once the staged files are; they must agree."""
     source, ir, state = (

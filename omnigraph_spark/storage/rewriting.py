@@ -146,6 +146,9 @@ def discard_change(address: DatasetAddress, change: Change, settings: StorageSet
     """Delete the files a change brought and nobody committed; what is missing is fine."""
     store = objects_at(address.root, settings)
     for path in written_by(change):
+        if path.startswith("_indices/"):
+            store.delete_below(join(address.uri, path))
+            continue
         store.delete(join(address.uri, path))
         if path.endswith(".lance"):
             store.delete_below(join(address.uri, path.removesuffix(".lance")))
@@ -190,7 +193,7 @@ def _merge_by_hand(
 
 def _matching(dataset: PinnedDataset, where: str, settings: StorageSettings) -> pa.Array[Any]:
     numbers = [fragment.id for fragment in dataset.fragments()]
-    use_index = dataset.indexes_are_readable(settings)
+    use_index = dataset.may_use_indexes(where, settings)
     batches = dataset.batches(numbers, [ROW_ADDRESS], filter=where, use_scalar_index=use_index)
     found = [batch.column(ROW_ADDRESS) for batch in batches]
     return pa.chunked_array(found, pa.uint64()).combine_chunks()

@@ -1,0 +1,69 @@
+"""The lock of a branch where the kernel has none: an object that only one writer can put.
+
+Nobody's clock and no modification time counts: who waits breaks a lease that has not changed for as
+long as a lease may last, by the waiter's own watch. A writer that is slower than that loses it, and
+with it nothing but the comfort of being alone: fence and manifest keep the graph right.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from uuid import uuid4
+
+from omnigraph_spark.errors import ConflictError, StorageError
+from omnigraph_spark.storage.objects import IN_DOUBT, ObjectStore
+
+#: How long a lease may last unchanged: some times longer than landing a commit takes.
+LEASE_SECONDS = 30.0
+_SHORTEST_POLL, _LONGEST_POLL = 0.05, 0.5
+
+
+@contextmanager
+def leased(
+    store: ObjectStore, address: str, wait_seconds: float, lease_seconds: float | None = None
+) -> Iterator[None]:
+    """Hold a lease; a `ConflictError` says that others held it for too long."""
+    lasting = LEASE_SECONDS if lease_seconds is None else lease_seconds
+    _acquire(store, address, wait_seconds, lasting)
+    taken = time.monotonic()
+    try:
+        yield
+    finally:
+        # Later it may be another's already.
+        if time.monotonic() - taken < lasting:
+            with suppress(StorageError):
+                store.delete(address)
+
+
+def _acquire(store: ObjectStore, address: str, wait_seconds: float, lease_seconds: float) -> None:
+    began = time.monotonic()
+    seen: str | None = None
+    seen_since, poll = began, _SHORTEST_POLL
+    while not _take(store, address):
+        now = time.monotonic()
+        if now - began >= wait_seconds:
+            raise ConflictError(f"other writers held {address!r} for {wait_seconds:.0f} s")
+        found = store.stat(address)
+        tag = None if found is None else found.e_tag
+        if tag != seen or tag is None:
+            seen, seen_since = tag, now
+        elif now - seen_since >= lease_seconds:
+            store.delete(address)
+            continue
+        # Waiting for a lease, with jitter so that many waiters do not move in step.
+        time.sleep(poll * (0.5 + random.random()))
+        poll = min(2 * poll, _LONGEST_POLL)
+
+
+def _take(store: ObjectStore, address: str) -> bool:
+    try:
+        # The content tells one lease from the next.
+        return store.put_new(address, uuid4().hex.encode())
+    except StorageError as error:
+        if error.kind != IN_DOUBT:
+            raise
+        # It may be there, so it counts as ours: then it is deleted in the end.
+        return True
