@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omnigraph_spark.deletions import find_doomed
 from omnigraph_spark.errors import ConstraintViolationError
 from omnigraph_spark.given_rows import Rows, stage_rows
-from omnigraph_spark.inspect import inspect
-from omnigraph_spark.pending import WriteMode
-from omnigraph_spark.violations import Violation, merge
-from omnigraph_spark.write import SpaceFactory, Write
+from omnigraph_spark.writing.inspect import inspect
+from omnigraph_spark.writing.pending import WriteMode
+from omnigraph_spark.writing.violations import Violation, merge
+from omnigraph_spark.writing.write import SpaceFactory, Write
 
 
 def find_violations(
@@ -38,9 +37,6 @@ def find_violations(
         return merge(found for result in results for found in result.violations)
     try:
         with space_factory() as space:
-            pending = list(write.changes.values())
-            if write.deletes:
-                pending = find_doomed(space, write.deletes, write.base, write.branch)
-            return merge(inspect(space, pending, write.base))
+            return merge(inspect(space, write.effective(space), write.base))
     finally:
         write.abort()

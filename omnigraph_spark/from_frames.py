@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omnigraph_spark.create import remove_new_graph
 from omnigraph_spark.errors import OutcomeUnknownError
 from omnigraph_spark.given_rows import Rows, schema_of
 from omnigraph_spark.graph import Graph, create
 from omnigraph_spark.inference import Key, infer_schema
-from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import canonical_root
+from omnigraph_spark.store_settings import settings_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ def create_from_frames(
     edges: Mapping[str, tuple[Rows, str, str]] | None = None,
     keys: Mapping[str, Key] | None = None,
     actor: str | None = None,
-    storage: Mapping[str, str] | None = None,
+    storage: Mapping[str, Any] | None = None,
     spark: SparkSession | None = None,
 ) -> Graph:
     """Create a graph whose types are those of DataFrames, and load all rows in one commit.
@@ -65,6 +65,7 @@ def create_from_frames(
         # The rows may be there.
         raise
     except BaseException:
-        remove_new_graph(canonical_root(str(root)), StorageSettings.resolve(storage))
+        at = canonical_root(str(root))
+        remove_new_graph(at, settings_at(at, storage, spark))
         raise
     return graph

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from omnigraph_spark.errors import UnsupportedError
-from omnigraph_spark.stage import StageResult, StageTask
+from omnigraph_spark.writing.stage import StageResult, StageTask
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +26,15 @@ def session_of(rows: Rows) -> SparkSession | None:
     """Return the session of a Spark DataFrame; None for rows of this process."""
     session: SparkSession | None = rows.sparkSession if is_spark(rows) else None
     return session
+
+
+def session_in_use() -> SparkSession | None:
+    """Return the session of this thread, if this process uses Spark at all."""
+    if "pyspark.sql" not in sys.modules:
+        return None
+    from omnigraph_spark.session.frames import active_session
+
+    return active_session()
 
 
 def stage_rows(task: StageTask, rows: Rows) -> list[StageResult]:
@@ -59,3 +69,11 @@ def batches_of(rows: Rows) -> pa.RecordBatchReader:
         f"rows given as {type(rows).__name__}",
         "give a Spark or pandas DataFrame, a pyarrow Table, RecordBatch or RecordBatchReader",
     )
+
+
+def table_of(rows: Rows) -> pa.Table:
+    """Return rows, which fit in memory, as a table of this process."""
+    if is_spark(rows):
+        table: pa.Table = rows.toArrow()
+        return table
+    return batches_of(rows).read_all()

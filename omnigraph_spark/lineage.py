@@ -44,6 +44,10 @@ class Lineage:
         row = next((row for row in self._rows if random_half(row.id) == half), None)
         return None if row is None else self._decode(row)
 
+    def followed_by(self, rows: Sequence[CommitRow]) -> Lineage:
+        """Return the lineage with newer commits."""
+        return Lineage([*self._rows, *rows], self._profile, self._root)
+
     def _decode(self, row: CommitRow) -> Commit:
         try:
             return self._profile.decode_commit(row)

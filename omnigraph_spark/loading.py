@@ -6,7 +6,6 @@ Either way the whole input is read before any of it is kept, and one bad record 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from glob import glob
@@ -14,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnigraph_spark.errors import InvalidOptionError
+from omnigraph_spark.given_rows import session_in_use
 from omnigraph_spark.jsonl.reading import read_jsonl
 from omnigraph_spark.jsonl.sources import Source
-from omnigraph_spark.pending import WriteMode
-from omnigraph_spark.stage import StageResult, StageTask
 from omnigraph_spark.storage.staging import discard
-from omnigraph_spark.violations import refuse
-from omnigraph_spark.write import Write
+from omnigraph_spark.writing.pending import WriteMode
+from omnigraph_spark.writing.stage import StageResult, StageTask
+from omnigraph_spark.writing.violations import refuse
+from omnigraph_spark.writing.write import Write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +37,7 @@ def stage_jsonl(
     """Stage the rows of all types; if any row breaks a rule, every violation is in the error."""
     if mode is WriteMode.DELETE:
         raise InvalidOptionError("mode", mode, "append, merge or overwrite")
-    spark = spark or _active_session()
+    spark = spark or session_in_use()
     staged: list[Staged] = []
     with ExitStack() as undo:
         undo.callback(_discard, staged)
@@ -87,12 +87,3 @@ def _stage_by_spark(
     place = place if "://" in place else f"file://{Path(place).absolute()}"
     for key, results in stage_lines(spark, place, write.base.schema, tasks).items():
         yield key, tasks[key], results
-
-
-def _active_session() -> SparkSession | None:
-    """Return the session of this thread, if this process uses Spark at all."""
-    if "pyspark.sql" not in sys.modules:
-        return None
-    from omnigraph_spark.session.frames import active_session
-
-    return active_session()

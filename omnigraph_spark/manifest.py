@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from omnigraph_spark.errors import (
     BranchNotFoundError,
@@ -36,11 +37,15 @@ from omnigraph_spark.storage.datasets import (
     VersionTag,
     open_dataset,
     probe_version,
+    probe_versions,
 )
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.translate import NOT_FOUND, PERMANENT
-from omnigraph_spark.storage.uri import join
+from omnigraph_spark.storage.uri import is_s3, join
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Folded manifests kept per process; one holds a few kilobytes per type and commit.
 _STATES_KEPT = 64
@@ -77,6 +82,8 @@ class ManifestState:
     locations: Mapping[str, str]
     #: At which dataset version a type was ended, by type key.
     ended: Mapping[str, int]
+    #: The newest version that may have brought another schema.
+    schema_since: VersionTag
 
     def visible_version(self, type_key: str) -> int:
         """Return the dataset version that expectations of writers are compared with.
@@ -147,8 +154,35 @@ class Manifest:
 
     def head(self, branch: str = MAIN) -> ManifestState:
         """Return the newest state of a branch."""
-        tag = self.newest(branch)
-        return _read_state(self, branch, tag.number, tag)
+        tags = probe_versions(self.address(branch), self.settings, 2)
+        if not tags:
+            raise self._missing(branch)
+        follower = _followers.get((self, branch))
+        if follower is not None and tags == follower.seen_as(tags[0]):
+            return replace(follower.state, newest=tags[0])
+        return _read_state(self, branch, tags[0].number, tags[0])
+
+    def follow(self, before: ManifestState, published: pa.Table) -> None:
+        """Remember what a publish of this process made of a state, so that it is not read again.
+
+        It landed as the version after `before`. Where that version is found again, so is this one.
+        """
+        rows = before.profile.split_rows(published)
+        if rows.locations or rows.tombstones:
+            return
+        entries = dict(before.entries)
+        for pin in rows.pins:
+            entry = _entry(pin, before.locations[pin.type_key], before.profile)
+            entries[pin.type_key] = replace(entry, tag=entry.tag or before.newest.e_tag)
+        state = replace(
+            before,
+            version=before.version + 1,
+            entries={key: entries[key] for key in sorted(entries)},
+            lineage=before.lineage.followed_by(rows.commits),
+        )
+        if len(_followers) >= _STATES_KEPT:
+            _followers.clear()
+        _followers[self, before.branch] = _Follower(before.newest, state)
 
     def at(self, branch: str, version: int, newest: VersionTag | None = None) -> ManifestState:
         """Return the state of a branch at one of its manifest versions.
@@ -199,6 +233,15 @@ class Manifest:
             return self._missing(branch)
         return DamagedGraphError(self.root, f"its __manifest cannot be read: {error.detail}")
 
+    def opened(self, state: ManifestState) -> PinnedDataset | None:
+        """Return the version of a state as it was read; None where others may have moved on.
+
+        Only object stores ask for it: elsewhere a version costs nothing to open.
+        """
+        if state.version != state.newest.number or not is_s3(self.root):
+            return None
+        return self.open_version(state.branch, state.version, state.newest)
+
     def open_version(self, branch: str, version: int, newest: VersionTag) -> PinnedDataset:
         """Open one manifest version; `newest` tells this branch from one made anew."""
         if version > newest.number:
@@ -213,6 +256,22 @@ class Manifest:
             file = self.branch_file(branch)
             reason = f"the branch began at {file.parent_version}" if file else "it was removed"
             raise VersionNotFoundError(branch, version, newest.number, reason) from error
+
+
+@dataclass(frozen=True)
+class _Follower:
+    """The state that a publish of this process made of another."""
+
+    before: VersionTag
+    state: ManifestState
+
+    def seen_as(self, newest: VersionTag) -> list[VersionTag]:
+        """Return the two newest versions as storage lists them while nothing else happened."""
+        return [VersionTag(self.state.version, newest.e_tag), self.before]
+
+
+#: The newest one of each branch.
+_followers: dict[tuple[Manifest, str], _Follower] = {}
 
 
 @lru_cache(maxsize=_STATES_KEPT)
@@ -240,4 +299,6 @@ def _read_state(manifest: Manifest, branch: str, version: int, newest: VersionTa
     ended: dict[str, int] = {}
     for type_key, end in rows.tombstones:
         ended[type_key] = max(end, ended.get(type_key, 0))
-    return ManifestState(branch, version, tagged, lineage, profile, newest, rows.locations, ended)
+    return ManifestState(
+        branch, version, tagged, lineage, profile, newest, rows.locations, ended, newest
+    )

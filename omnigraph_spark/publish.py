@@ -38,6 +38,8 @@ from omnigraph_spark.storage.uri import is_s3
 #: The engine's own budget: one try and five more. Each loser has seen another commit land, so there
 #: is nothing to wait for between them.
 ATTEMPTS = 6
+#: Kinds of failures that a server decides at once: what it refused did not happen.
+_REFUSED = ("permission", "configuration")
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ def publish(
     expect: Mapping[str, int],
     lineage: LineageIntent,
     if_head: str | None = None,
+    seen: ManifestState | None = None,
 ) -> Commit:
     """Make changes visible in one commit on a branch, and return it.
 
@@ -99,6 +102,8 @@ def publish(
         lineage: The commit to make. When its work is done already (`find_repeat`), the commit that
             did it is returned and nothing is written.
         if_head: The commit that must still be the head of the branch.
+        seen: The branch as the caller just saw it, which saves the first attempt a request. When it
+            moved since, that attempt loses its race like any other.
 
     Raises:
         ConflictError: Nothing became visible: an expectation no longer holds
@@ -108,7 +113,7 @@ def publish(
         OutcomeUnknownError: Storage failed, and whether the commit is visible could not be seen.
     """
     for _ in range(ATTEMPTS):
-        state = manifest.head(branch)
+        state, seen = seen or manifest.head(branch), None
         if (repeat := find_repeat(state, lineage.commit_id)) is not None:
             return repeat
         _check_head(state, if_head)
@@ -116,11 +121,16 @@ def publish(
         commit = _next_commit(manifest.root, state, lineage)
         table = state.profile.encode_rows(plan_rows(state, changes), commit)
         try:
-            done = merge_rows(manifest.address(branch), state.version, table, manifest.settings)
+            opened = manifest.opened(state)
+            done = merge_rows(
+                manifest.address(branch), state.version, table, manifest.settings, opened
+            )
         except StorageError as error:
             return _settle(manifest, branch, commit, error)
         if isinstance(done, Landed):
             PUBLISH_LANDED.reached()
+            if done.version == state.version + 1:
+                manifest.follow(state, table)
             compact_when_due(manifest, branch, done)
             return commit
     detail = f"{ATTEMPTS} attempts to publish on branch {branch!r} each met another commit"
@@ -238,6 +248,8 @@ def _settle(manifest: Manifest, branch: str, commit: Commit, error: StorageError
     try:
         found = manifest.head(branch).lineage.find(commit.id)
     except OmnigraphError as unseen:
+        if error.kind in _REFUSED and is_s3(manifest.root):
+            raise error from unseen
         raise OutcomeUnknownError(commit.id, f"{error.detail}, then {unseen}") from unseen
     if found is not None:
         return found

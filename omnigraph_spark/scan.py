@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -31,27 +31,19 @@ from omnigraph_spark.blobs import (
 )
 from omnigraph_spark.errors import (
     ColumnNotFoundError,
-    DamagedGraphError,
-    HistoryReclaimedError,
     InvalidFilterError,
     InvalidOptionError,
     StorageError,
 )
 from omnigraph_spark.filters import as_one_condition, check_filter_text
-from omnigraph_spark.manifest import Entry
-from omnigraph_spark.packing import SPLIT_BYTES, Piece, pack_fragments
+from omnigraph_spark.packing import SPREAD_OVER, Piece, pack_fragments
+from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.schema.columns import Column, columns_of
-from omnigraph_spark.schema.model import EntityType
-from omnigraph_spark.snapshot import SnapshotState
 from omnigraph_spark.storage.datasets import (
-    DatasetAddress,
     PinnedDataset,
-    has_version,
-    open_dataset,
-    probe_version,
 )
-from omnigraph_spark.storage.settings import StorageSettings
-from omnigraph_spark.storage.translate import NOT_FOUND, PERMANENT, QUERY, lance_text
+from omnigraph_spark.storage.parts import Ordering, ScanCost, looked_up_fragments
+from omnigraph_spark.storage.translate import QUERY, lance_text
 
 # Lance reads ahead of the consumer up to this much; its own default of 2 GiB would be a worker's
 # whole memory.
@@ -66,57 +58,8 @@ _MOST_BATCH_ROWS = (1 << 32) - 1
 #: Columns that no type has: in which fragment a row lies at this version, at which place of it, and
 #: which row it is, whatever versions do to its place.
 FRAGMENT, PLACE, ROW_ID = "_fragment", "_place", "_rowid"
-_ROW_ADDRESS = "_rowaddr"
-
-
-@dataclass(frozen=True)
-class ScanSource:
-    """One type of one snapshot as plain values, to be reopened in any process."""
-
-    root: str
-    settings: StorageSettings
-    #: The graph branch the snapshot was resolved on; only for messages.
-    branch: str
-    entry: Entry
-    declared: EntityType | None
-
-    @classmethod
-    def of(cls, state: SnapshotState, type_name: str) -> ScanSource:
-        """Take the type named ``Person``, ``node:Person`` or ``edge:Knows`` from a snapshot."""
-        entry = state.entry(type_name)
-        declared = state.schema.get(entry.type_key)
-        return cls(state.root, state.settings, state.branch, entry, declared)
-
-    @property
-    def address(self) -> DatasetAddress:
-        """Where the dataset lies."""
-        return DatasetAddress(self.root, self.entry.path, self.entry.dataset_branch)
-
-    def open(self) -> PinnedDataset:
-        """Open the dataset at the pinned version; a reclaimed version has its own error."""
-        try:
-            return open_dataset(
-                self.address, self.entry.dataset_version, self.settings, self.entry.tag
-            )
-        except StorageError as error:
-            raise self.explain(error) from error
-
-    def explain(self, error: StorageError) -> Exception:
-        """Say what a storage failure while reading this type means."""
-        key = str(self.entry.type_key)
-        damage = DamagedGraphError(self.root, f"a file of {key} cannot be read: {error.detail}")
-        if error.kind != NOT_FOUND:
-            return damage if error.kind == PERMANENT else error
-        if probe_version(self.address, self.settings) is None:
-            place = self.address.uri.removeprefix(self.root).lstrip("/")
-            return DamagedGraphError(self.root, f"the dataset of {key} at {place!r} is missing")
-        if not has_version(self.address, self.entry.dataset_version, self.settings):
-            return HistoryReclaimedError(self.branch, key, self.entry.dataset_version)
-        return damage
-
-    def columns(self) -> tuple[Column, ...]:
-        """Return the columns stored at the pinned version, with what the schema says of them."""
-        return columns_of(self.open().schema, self.declared, self.entry.type_key.kind)
+#: Both in one number: the fragment in its upper half, the place in the lower one.
+ROW_ADDRESS = "_rowaddr"
 
 
 @dataclass(frozen=True)
@@ -128,7 +71,20 @@ class ScanRequest:
     limit: int | None = None
     blobs: Blobs = Blobs.DESCRIPTOR
     batch_rows: int | None = None
-    split_bytes: int = SPLIT_BYTES
+    #: Bytes one task reads, where somebody wished a size.
+    split_bytes: int | None = None
+    #: Tasks that work at the same time.
+    spread_over: int = SPREAD_OVER
+    #: Only rows of these fragments; None is all.
+    fragment_ids: frozenset[int] | None = None
+    #: Rows left out before the first; they count towards no limit.
+    offset: int = 0
+    #: The first rows in this order, with a limit.
+    order: tuple[Ordering, ...] = ()
+    #: Columns that `where` compares with a few values: an index may know which rows have them.
+    keys: tuple[str, ...] = ()
+    #: Whether the filter was written by this package: then there is nothing to check in it.
+    own_filter: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,6 +101,8 @@ class ScanTask:
     limit: int | None
     batch_rows: int
     use_index: bool
+    offset: int = 0
+    order: tuple[Ordering, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,19 +114,20 @@ class ScanPlan:
     tasks: tuple[ScanTask, ...]
 
 
+def plan_columns(source: ScanSource, request: ScanRequest) -> tuple[Column, ...]:
+    """Decide which columns are read, and refuse what cannot be; looks at no fragment."""
+    _, columns = _checked(source, source.open(), request)
+    return columns
+
+
 def plan_scan(source: ScanSource, request: ScanRequest) -> ScanPlan:
     """Decide which tasks read a type; costs metadata of the dataset, never rows."""
     dataset = source.open()
-    stored = columns_of(dataset.schema, source.declared, source.entry.type_key.kind)
-    columns = _choose(source, stored, request)
-    if request.limit is not None and request.limit < 0:
-        raise InvalidOptionError("limit", str(request.limit), "a whole number, zero or more")
-    if request.where is not None:
-        refuse_blobs_in(request.where, stored)
-        _check_filter(dataset, request.where)
-    pieces = _pieces(dataset, stored, columns, request)
-    # Only a filter makes use of an index, and only then is it worth asking whether they are there.
-    use_index = request.where is None or dataset.indexes_are_readable(source.settings)
+    stored, columns = _checked(source, dataset, request)
+    # Only a filter makes use of an index, and only then is it worth asking about them.
+    use_index = request.where is None or dataset.may_use_indexes(request.where, source.settings)
+    asked = request if use_index else replace(request, keys=())
+    pieces = _pieces(dataset, stored, columns, asked)
     rows = min(request.batch_rows or batch_rows(columns, request.blobs), _MOST_BATCH_ROWS)
     limit = None if request.limit is None else min(request.limit, _MOST_ROWS)
     tasks = tuple(
@@ -182,20 +141,39 @@ def plan_scan(source: ScanSource, request: ScanRequest) -> ScanPlan:
             limit=limit,
             batch_rows=rows,
             use_index=use_index,
+            offset=request.offset,
+            order=request.order,
         )
         for piece in pieces
     )
     return ScanPlan(columns, public_schema(columns, request.blobs), tasks)
 
 
-def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
-    """Stream the rows of one task as public batches."""
+def _checked(
+    source: ScanSource, dataset: PinnedDataset, request: ScanRequest
+) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+    """Return the stored columns and those asked for; a wish that cannot be met is an error."""
+    stored = columns_of(dataset.schema, source.declared, source.entry.type_key.kind)
+    columns = _choose(source, stored, request)
+    if request.limit is not None and request.limit < 0:
+        raise InvalidOptionError("limit", str(request.limit), "a whole number, zero or more")
+    if request.where is not None and not request.own_filter:
+        refuse_blobs_in(request.where, stored)
+        _check_filter(dataset, request.where)
+    return stored, columns
+
+
+def count_task(task: ScanTask) -> int:
+    """Count the rows of one task without reading more of them than its filter needs."""
     with _explained(task):
-        if task.blobs is Blobs.BYTES and any(map(is_blob, task.columns)):
-            yield from _read_with_bytes(task)
-            return
-        for batch in _scan(task, task.columns, task.blobs, task.batch_rows):
-            yield to_public(batch, task.columns, task.blobs)
+        return task.source.open().count(task.fragment_ids, task.where, task.use_index)
+
+
+def read_task(task: ScanTask, cost: ScanCost | None = None) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of one task as public batches; `cost` is told what that took."""
+    with _explained(task):
+        for public, _ in _read(task, cost=cost):
+            yield public
 
 
 @contextmanager
@@ -210,30 +188,42 @@ def _explained(task: ScanTask) -> Iterator[None]:
         raise task.source.explain(error) from error
 
 
+def read_numbered_task(
+    task: ScanTask, numbers: Sequence[str], cost: ScanCost | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of one task with numbers of theirs, `ROW_ID` or `ROW_ADDRESS`, at the end."""
+    if not numbers:
+        yield from read_task(task, cost)
+        return
+    added = [pa.field(name, pa.int64(), nullable=False) for name in numbers]
+    schema = pa.schema([*public_schema(task.columns, task.blobs), *added])
+    with _explained(task):
+        for public, batch in _read(task, numbers, cost):
+            arrays = [*public.columns, *(batch.column(name).cast(pa.int64()) for name in numbers)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def read_all(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
     """Stream the rows of all tasks, one after the other, in this process."""
     for task in plan.tasks:
         yield from read_task(task)
 
 
-def scan_with_places(
-    source: ScanSource, columns: Sequence[str], where: str | None = None
-) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Read columns and then, always, `FRAGMENT`, `PLACE` and `ROW_ID`."""
-    plan = plan_scan(source, ScanRequest(tuple(columns), where))
-    batches = (batch for task in plan.tasks for batch in read_task_with_places(task))
-    return _with_places(plan.schema), batches
+def schema_of(columns: Sequence[Column], blobs: Blobs, places: bool = False) -> pa.Schema:
+    """Return the schema of what is read, with `places` that of `read_task_with_places`."""
+    schema = public_schema(columns, blobs)
+    return _with_places(schema) if places else schema
 
 
 def read_task_with_places(task: ScanTask) -> Iterator[pa.RecordBatch]:
     """Stream the rows of one task, with `FRAGMENT`, `PLACE` and `ROW_ID` after the columns."""
     schema = _with_places(public_schema(task.columns, task.blobs))
-    system = (_ROW_ADDRESS, ROW_ID)
+    system = (ROW_ADDRESS, ROW_ID)
     with _explained(task):
         for batch in _scan(task, task.columns, task.blobs, task.batch_rows, system):
             public = to_public(batch, task.columns, task.blobs)
             # The upper half of an address is the fragment, the lower one the place.
-            address = batch.column(_ROW_ADDRESS)
+            address = batch.column(ROW_ADDRESS)
             fragment = pc.shift_right(address, pa.scalar(32, pa.uint64()))
             place = pc.bit_wise_and(address, pa.scalar(0xFFFFFFFF, pa.uint64()))
             numbers = [fragment, place, batch.column(ROW_ID)]
@@ -246,16 +236,29 @@ def _with_places(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*schema, *places])
 
 
-def _read_with_bytes(task: ScanTask) -> Iterator[pa.RecordBatch]:
+def _read(
+    task: ScanTask, system_columns: Sequence[str] = (), cost: ScanCost | None = None
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Stream public batches, each with the one it was made of, which has the system columns."""
+    if task.blobs is Blobs.BYTES and any(map(is_blob, task.columns)):
+        yield from _read_with_bytes(task, system_columns, cost)
+        return
+    for batch in _scan(task, task.columns, task.blobs, task.batch_rows, system_columns, cost):
+        yield to_public(batch, task.columns, task.blobs), batch
+
+
+def _read_with_bytes(
+    task: ScanTask, system_columns: Sequence[str], cost: ScanCost | None
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
     """Read descriptors first: they say which blobs are null and how many fit a batch."""
     blob_columns = tuple(filter(is_blob, task.columns))
-    descriptors = _scan(task, blob_columns, Blobs.DESCRIPTOR, task.batch_rows)
+    descriptors = _scan(task, blob_columns, Blobs.DESCRIPTOR, task.batch_rows, cost=cost)
     facts = BlobFacts.of(descriptors, blob_columns)
     rows, done = min(task.batch_rows, facts.batch_rows()), 0
-    for batch in _scan(task, task.columns, Blobs.BYTES, rows):
+    for batch in _scan(task, task.columns, Blobs.BYTES, rows, system_columns, cost):
         nulls = {c.name: facts.nulls(c.name, done, batch.num_rows) for c in blob_columns}
         done += batch.num_rows
-        yield to_public(batch, task.columns, task.blobs, nulls)
+        yield to_public(batch, task.columns, task.blobs, nulls), batch
 
 
 def _scan(
@@ -264,8 +267,11 @@ def _scan(
     blobs: Blobs,
     rows: int,
     system_columns: Sequence[str] = (),
+    cost: ScanCost | None = None,
 ) -> Iterator[pa.RecordBatch]:
+    count = None if cost is None else cost.counter(len(task.fragment_ids))
     scan: dict[str, Any] = {
+        "scan_stats_callback": count,
         "filter": task.where,
         "limit": task.limit,
         "batch_size": rows,
@@ -273,6 +279,8 @@ def _scan(
         "use_scalar_index": task.use_index,
         "io_buffer_size": _IO_BUFFER_BYTES,
         "batch_readahead": _BATCHES_AHEAD,
+        "offset": task.offset or None,
+        "order": task.order,
     }
     if task.row_range is not None:
         scan["offset"], scan["limit"] = task.row_range
@@ -311,22 +319,32 @@ def _pieces(
     request: ScanRequest,
 ) -> list[Piece]:
     fragments = dataset.fragments()
+    if request.fragment_ids is not None:
+        fragments = [each for each in fragments if each.id in request.fragment_ids]
     if request.limit is not None:
         # A limit holds for the whole answer, so one task gives it.
         needed = fragments
-        if request.where is None:
+        if request.where is None and not request.order:
             needed, rows = [], 0
             for fragment in fragments:
-                if rows >= request.limit:
+                if rows >= request.offset + request.limit:
                     break
                 needed.append(fragment)
                 rows += fragment.rows
         return [Piece(tuple(fragment.id for fragment in needed))]
+    # What an index finds is few rows, whose fragments need no task each; the others are read.
+    indexes = dataset.indexes() if request.keys else []
+    known = looked_up_fragments(indexes, request.keys)
+    indexed = tuple(each.id for each in fragments if each.id in known)
+    fragments = [each for each in fragments if each.id not in known]
+    if indexed and not any(each.rows for each in fragments):
+        return [Piece(indexed)]
     whole = sum(row_width_bytes(column) for column in stored) or 1
     wanted = sum(row_width_bytes(column, request.blobs) for column in columns)
-    return pack_fragments(
+    return [Piece(indexed)] * bool(indexed) + pack_fragments(
         fragments,
         share=min(1.0, wanted / whole),
         split_bytes=request.split_bytes,
         may_split=request.where is None,
+        spread_over=request.spread_over,
     )

@@ -5,7 +5,7 @@ One `SnapshotState` is one manifest version; whatever is read from it belongs to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -77,7 +77,19 @@ class GraphReader:
 
     def resolve(self, ref: AnyRef) -> SnapshotState:
         """Turn a ref into a snapshot."""
-        state = self._manifest_state(ref)
+        return self._snapshot(self._manifest_state(ref))
+
+    def at_commits(self, commits: Iterable[Commit]) -> list[SnapshotState]:
+        """Return the snapshots of commits that were found in the history of a branch."""
+        heads: dict[str, ManifestState] = {}
+        found = []
+        for commit in commits:
+            if commit.branch not in heads:
+                heads[commit.branch] = self.manifest.head(commit.branch)
+            found.append(self._snapshot(self._state_of(commit, heads[commit.branch])))
+        return found
+
+    def _snapshot(self, state: ManifestState) -> SnapshotState:
         commit = state.lineage.head
         if commit is None:
             raise DamagedGraphError(self.manifest.root, "its __manifest has no graph commit")
@@ -104,7 +116,9 @@ class GraphReader:
         A schema apply publishes to main and needs it to be the only branch, so a branch that did
         not change since has the schema it had.
         """
-        schema, settled = _read_schema(self.manifest, state.profile, state.branch, state.newest)
+        schema, settled = _read_schema(
+            self.manifest, state.profile, state.branch, state.schema_since
+        )
         if not settled:
             # The apply renames its files after it published: this version's may still change.
             _read_schema.cache_clear()

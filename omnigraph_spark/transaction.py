@@ -6,6 +6,7 @@ DataFrames (staged in this process). What is staged is seen by this transaction 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -17,16 +18,18 @@ from omnigraph_spark.checking import find_violations
 from omnigraph_spark.errors import InvalidOptionError, UnsupportedError
 from omnigraph_spark.formats.profile import Commit
 from omnigraph_spark.given_rows import Rows, session_of, stage_rows
+from omnigraph_spark.importing import stage_parquet
 from omnigraph_spark.jsonl.sources import Source
 from omnigraph_spark.loading import stage_jsonl
-from omnigraph_spark.names import AnyRef, TypeKind
-from omnigraph_spark.own_rows import own_rows
-from omnigraph_spark.pending import WriteMode
+from omnigraph_spark.names import AnyRef, TypeKey, TypeKind
+from omnigraph_spark.schema.model import GraphSchema, NodeType
 from omnigraph_spark.snapshot import GraphReader
-from omnigraph_spark.terms import WriteTerms
-from omnigraph_spark.violations import Violation
-from omnigraph_spark.workspace import DuckWorkspace, Workspace
-from omnigraph_spark.write import Write
+from omnigraph_spark.writing.own_rows import own_rows
+from omnigraph_spark.writing.pending import WriteMode
+from omnigraph_spark.writing.terms import WriteTerms
+from omnigraph_spark.writing.violations import Violation
+from omnigraph_spark.writing.workspace import Workspace
+from omnigraph_spark.writing.write import Write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,6 +66,12 @@ class Transaction:
     def merge(self, type: str, rows: Rows, columns: Sequence[str] | None = None) -> None:
         """Insert rows, or replace those of the same id: whole, or in some columns only."""
         self._stage(type, WriteMode.MERGE, rows, columns)
+
+    def write_back(self, type: str, rows: Rows, columns: Sequence[str]) -> None:
+        """Change some columns of rows that exist; an id that does not fails the transaction."""
+        self._refuse_ended()
+        _check_written_back(self._write.base.entry(type).type_key, self._write.base.schema, columns)
+        self._stage(type, WriteMode.MERGE, rows, columns, existing_only=True)
 
     def overwrite(self, type: str, rows: Rows) -> None:
         """Let the type hold exactly these rows."""
@@ -128,23 +137,46 @@ class Transaction:
         for key, task, results in stage_jsonl(self._write, source, mode, self._spark):
             self._write.add(key, task, results)
 
-    def _stage(
-        self, type: str, mode: WriteMode, rows: Rows, columns: Sequence[str] | None = None
+    def import_parquet(
+        self,
+        type: str,
+        path: str | os.PathLike[str],
+        mode: WriteMode = WriteMode.APPEND,
+        columns: Sequence[str] | None = None,
     ) -> None:
+        """Write the rows of Parquet files of one type, read where they are staged.
+
+        Args:
+            type: ``Person``, ``node:Person`` or ``edge:Knows``.
+            path: A file, a folder or a pattern, local or on S3; large ones are read by tasks where
+                there is a session, and executors must be able to read them then.
+            mode: How rows meet those of the same id.
+            columns: The columns that a merge changes.
+        """
         self._refuse_ended()
         task = self._write.task(type, mode, columns)
+        self._write.add(type, task, stage_parquet(task, os.fspath(path), self._spark))
+
+    def _stage(
+        self,
+        type: str,
+        mode: WriteMode,
+        rows: Rows,
+        columns: Sequence[str] | None = None,
+        existing_only: bool = False,
+    ) -> None:
+        self._refuse_ended()
+        task = self._write.task(type, mode, columns, existing_only)
         self._spark = self._spark or session_of(rows)
         self._write.add(type, task, stage_rows(task, rows))
 
     def _workspace(self) -> AbstractContextManager[Workspace]:
         """Return where the transaction is checked: on Spark when a session has many rows of it."""
         if self._spark is None:
-            return DuckWorkspace()
+            return self._write.workspace()
         from omnigraph_spark.session.workspace import workspace_for
 
-        files = [file for change in self._write.changes.values() for file in change.files]
-        files += [file for request in self._write.deletes for file in request.files]
-        return workspace_for(self._spark, sum(file.rows for file in files))
+        return workspace_for(self._spark, self._write)
 
     def _refuse_ended(self) -> None:
         if self._ended:
@@ -167,3 +199,13 @@ class Transaction:
         self.commit = self._write.commit_or_abort(self._workspace)
         if self.commit is not None and self._on_commit is not None:
             self._on_commit(self.commit)
+
+
+def _check_written_back(key: TypeKey, schema: GraphSchema, columns: Sequence[str]) -> None:
+    """Refuse columns that say which row it is: changed, it would be another one."""
+    declared = schema.get(key)
+    keys = {"id", *(declared.key if isinstance(declared, NodeType) else ())}
+    named = [name for name in columns if name in keys]
+    if named or not columns:
+        rule = "one or more columns besides the id and the key, by which rows are found"
+        raise InvalidOptionError("columns", ", ".join(columns), rule)

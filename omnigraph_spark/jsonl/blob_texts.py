@@ -17,7 +17,7 @@ import pyarrow as pa
 from omnigraph_spark.blobs import Blobs, is_blob
 from omnigraph_spark.scan import ScanPlan, ScanTask, read_task
 from omnigraph_spark.schema.columns import Column
-from omnigraph_spark.storage.datasets import Fragment
+from omnigraph_spark.storage.parts import Fragment
 
 _WINDOW_ROWS = 8_192
 #: Bytes of blobs that are read together.

@@ -21,7 +21,8 @@ from omnigraph_spark.jsonl.blob_texts import batches_with_blob_texts
 from omnigraph_spark.jsonl.ordering import in_order
 from omnigraph_spark.jsonl.rendering import lines_of
 from omnigraph_spark.names import TypeKey
-from omnigraph_spark.scan import ScanRequest, ScanSource, plan_scan, read_all
+from omnigraph_spark.scan import ScanRequest, plan_scan, read_all
+from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.snapshot import SnapshotState
 
 # Rows that are Python values at the same time: objects and lines of so many are a few megabytes.

@@ -1,0 +1,1 @@
+"""One transaction from rows to commit: take in, stage, inspect, prepare, land."""

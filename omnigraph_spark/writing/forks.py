@@ -1,0 +1,80 @@
+"""The Lance branch of a dataset that a graph branch writes to: made at its first write there.
+
+A fork that the manifest does not place is left over from a write that never became visible. It is
+taken over when it still stands exactly where this write would fork, and made anew otherwise.
+"""
+
+from __future__ import annotations
+
+from omnigraph_spark.errors import BranchExistsError, RecoveryRequiredError
+from omnigraph_spark.failpoints import FORK_CREATED
+from omnigraph_spark.formats.v4.sidecar import list_sidecars, read_sidecar
+from omnigraph_spark.manifest import Manifest
+from omnigraph_spark.storage.branches import (
+    UnfinishedBranchError,
+    create_branch,
+    delete_branch,
+    finish_branch,
+    read_branch,
+)
+from omnigraph_spark.storage.datasets import DatasetAddress
+from omnigraph_spark.storage.fence import head_version
+from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.uri import is_s3
+from omnigraph_spark.writing.landing import PlanAgain
+from omnigraph_spark.writing.pending import Pending
+
+
+def ensure_fork(manifest: Manifest, pending: Pending) -> None:
+    """Make sure that the dataset has a branch for this write, standing at the planned version."""
+    if not pending.forks or pending.dataset_branch is None:
+        return
+    settings = manifest.settings
+    placed = manifest.head(pending.branch).entries.get(pending.key)
+    if placed is None or placed.dataset_branch == pending.dataset_branch:
+        raise PlanAgain(f"{pending.key} was forked for branch {pending.branch!r} meanwhile")
+    trunk = DatasetAddress(manifest.root, pending.entry.path)
+    existing = read_branch(trunk, pending.dataset_branch, settings)
+    if existing is not None:
+        head = head_version(pending.address(manifest.root), settings)
+        source = (pending.entry.dataset_branch, pending.entry.dataset_version)
+        untouched = head is not None and head.number == pending.entry.dataset_version
+        if untouched and (existing.parent, existing.parent_version) == source:
+            finish_branch(trunk, existing, settings)
+            return
+        _refuse_if_owned(manifest, pending)
+        delete_branch(trunk, pending.dataset_branch, settings, keep_data=True)
+    try:
+        _fork(trunk, pending, settings)
+    except BranchExistsError as taken:
+        raise PlanAgain(f"{pending.key} is being forked by another writer") from taken
+    except UnfinishedBranchError as half:
+        if is_s3(manifest.root):
+            raise PlanAgain(f"{pending.key} is being forked by another writer") from half
+        # Here the branch's lock is held, so whoever began to make this fork is gone.
+        delete_branch(trunk, pending.dataset_branch, settings, keep_data=True)
+        _fork(trunk, pending, settings)
+
+
+def _fork(trunk: DatasetAddress, pending: Pending, settings: StorageSettings) -> None:
+    create_branch(
+        trunk,
+        pending.dataset_branch or "",
+        pending.entry.dataset_branch,
+        pending.entry.dataset_version,
+        settings,
+    )
+    FORK_CREATED.reached()
+
+
+def _refuse_if_owned(manifest: Manifest, pending: Pending) -> None:
+    """Leave a fork alone that an unfinished write has moved: recovery decides about it."""
+    store = objects_at(manifest.root, manifest.settings)
+    for operation_id in list_sidecars(manifest.root, store):
+        sidecar = read_sidecar(manifest.root, store, operation_id)
+        if sidecar is None or sidecar.branch != pending.branch:
+            continue
+        if any(pin.type_key == pending.key for pin in sidecar.pins):
+            detail = f"the fork of {pending.key} for branch {pending.branch!r} is not finished"
+            raise RecoveryRequiredError((operation_id,), detail)
