@@ -22,22 +22,24 @@ from omnigraph_spark.errors import (
 )
 from omnigraph_spark.formats.profile import Commit
 from omnigraph_spark.given_rows import Rows, session_of
-from omnigraph_spark.jsonl.sources import Source
 from omnigraph_spark.manifest import Entry
+from omnigraph_spark.moving import Moving
 from omnigraph_spark.names import MAIN, AnyRef, BranchRef, Ref, check_actor, check_branch_name
-from omnigraph_spark.pending import WriteMode
 from omnigraph_spark.recovery.sweep import heal, recover_on_open
+from omnigraph_spark.reviewing import Review
 from omnigraph_spark.schema.model import GraphSchema
-from omnigraph_spark.snapshot import GraphReader
-from omnigraph_spark.stage import StageLimits
-from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.sharing import Sharing
+from omnigraph_spark.snapshot import GraphReader, SnapshotState
 from omnigraph_spark.storage.uri import canonical_root
-from omnigraph_spark.terms import Checks, OnConflict, WriteTerms
+from omnigraph_spark.store_settings import settings_at
 from omnigraph_spark.transaction import Transaction
 from omnigraph_spark.upkeep import Upkeep
 from omnigraph_spark.view import Snapshot
-from omnigraph_spark.violations import Violation
-from omnigraph_spark.write_options import actor_or_user, check_word
+from omnigraph_spark.writing.pending import WriteMode
+from omnigraph_spark.writing.stage import StageLimits
+from omnigraph_spark.writing.terms import WriteTerms
+from omnigraph_spark.writing.violations import Violation
+from omnigraph_spark.writing.write_options import check_word, terms_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +50,7 @@ def open(
     branch: str = MAIN,
     mode: str = "rw",
     actor: str | None = None,
-    storage: Mapping[str, str] | None = None,
+    storage: Mapping[str, Any] | None = None,
     spark: SparkSession | None = None,
 ) -> Graph:
     """Open a graph at the head of a branch.
@@ -61,14 +63,15 @@ def open(
         branch: The branch the graph is bound to.
         mode: ``"r"`` promises never to write, recovery included; ``"rw"`` is the default.
         actor: Who writes, recorded in commits; ``$OMNIGRAPH_ACTOR`` or the user by default.
-        storage: Settings of the object store; they win over the AWS variables.
+        storage: Settings of the object store; they win over the session's and the AWS variables.
         spark: The session for DataFrames; by default the active one when it is needed.
 
     >>> open("/data/social").snapshot().arrow("Person", columns=["name"])  # doctest: +SKIP
     """
     if mode not in ("r", "rw"):
         raise InvalidOptionError("mode", mode, "'r' or 'rw'")
-    reader = GraphReader.open(canonical_root(str(root)), StorageSettings.resolve(storage))
+    at = canonical_root(str(root))
+    reader = GraphReader.open(at, settings_at(at, storage, spark))
     name = check_branch_name(branch)
     if mode == "rw":
         recover_on_open(reader.manifest)
@@ -79,7 +82,7 @@ def create(
     root: str | Path,
     schema: str | Path | GraphSchema,
     actor: str | None = None,
-    storage: Mapping[str, str] | None = None,
+    storage: Mapping[str, Any] | None = None,
     spark: SparkSession | None = None,
 ) -> Graph:
     """Create an empty graph and open it.
@@ -93,8 +96,8 @@ def create(
 
     >>> create("/data/social", schema="node Person { name: String @key }")  # doctest: +SKIP
     """
-    settings = StorageSettings.resolve(storage)
-    create_graph(canonical_root(str(root)), _schema_text(schema), settings)
+    at = canonical_root(str(root))
+    create_graph(at, _schema_text(schema), settings_at(at, storage, spark))
     return open(root, actor=actor, storage=storage, spark=spark)
 
 
@@ -107,7 +110,7 @@ def _schema_text(schema: str | Path | GraphSchema) -> str:
     return schema
 
 
-class Graph(Upkeep):
+class Graph(Moving, Review, Sharing, Upkeep):
     """A graph bound to a branch; its snapshot stays until `refresh` or a write of its own."""
 
     def __init__(
@@ -122,17 +125,23 @@ class Graph(Upkeep):
         self._spark = spark
         self._actor = None if actor is None else check_actor(actor)
         self._read_only = read_only
-        self._state = reader.resolve(BranchRef(branch))
+        self._bound = reader.resolve(BranchRef(branch))
+        #: Whether this graph wrote since it was bound; it is bound anew when it is next read.
+        self._behind = False
+
+    @property
+    def _state(self) -> SnapshotState:
+        return self.refresh()._bound if self._behind else self._bound
 
     @property
     def root(self) -> str:
         """The canonical address of the graph."""
-        return self._state.root
+        return self._bound.root
 
     @property
     def branch(self) -> str:
         """The branch this graph is bound to."""
-        return self._state.branch
+        return self._bound.branch
 
     @property
     def schema(self) -> GraphSchema:
@@ -178,7 +187,8 @@ class Graph(Upkeep):
 
     def refresh(self) -> Graph:
         """Bind to the newest commit of the branch, and return the graph itself."""
-        self._state = self._reader.resolve(BranchRef(self.branch))
+        self._bound = self._reader.resolve(BranchRef(self.branch))
+        self._behind = False
         return self
 
     def nodes(self, name: str) -> DataFrame:
@@ -244,6 +254,7 @@ class Graph(Upkeep):
         check: str = "all",
         max_rows_per_file: int | None = None,
         max_bytes_per_file: int | None = None,
+        allow_external_blobs: bool = False,
     ) -> Transaction:
         """Begin a transaction over many types; it commits when its ``with`` block ends.
 
@@ -261,22 +272,19 @@ class Graph(Upkeep):
             check: ``all``, or ``rows`` to skip the checks across rows of trusted bulk loads.
             max_rows_per_file: How many rows a staged file may have.
             max_bytes_per_file: How many bytes a staged file may have.
+            allow_external_blobs: Take text given for a Blob as the address of a file.
         """
         self._refuse_read_only()
-        check_word("check", check, Checks)
-        if on_conflict is not None:
-            check_word("on_conflict", on_conflict, OnConflict)
-        if (txn_app_id is None) != (txn_version is None):
-            rule = "each needs the other"
-            raise ConflictingOptionsError(("txn_app_id", "txn_version"), rule)
-        terms = WriteTerms(
-            actor=actor_or_user(actor or self._actor),
-            on_conflict=None if on_conflict is None else OnConflict(on_conflict),
-            expected=dict(expected_table_versions or {}),
-            if_commit=if_graph_commit,
-            once=None if txn_app_id is None else (txn_app_id, str(txn_version)),
-            checks=Checks(check),
-            limits=StageLimits.of(max_rows_per_file, max_bytes_per_file),
+        terms = terms_of(
+            actor or self._actor,
+            on_conflict,
+            expected_table_versions,
+            if_graph_commit,
+            txn_app_id,
+            txn_version,
+            check,
+            StageLimits.of(max_rows_per_file, max_bytes_per_file),
+            allow_external_blobs,
         )
         name = self.branch if branch is None else check_branch_name(branch)
         origin = Ref.branch(create_from) if isinstance(create_from, str) else create_from
@@ -343,26 +351,6 @@ class Graph(Upkeep):
 
         return violations_frame(spark, found)
 
-    def load_jsonl(self, source: Source, mode: str = "append", **terms: Any) -> Commit | None:
-        """Load the engine's interchange records, of all types, in one commit.
-
-        See `Transaction.load_jsonl`; `terms` are arguments of `transaction`.
-        """
-        check_word("mode", mode, WriteMode)
-        with self.transaction(**terms) as tx:
-            tx.load_jsonl(source, WriteMode(mode))
-        return tx.commit
-
-    def export_jsonl(self, path: str | Path, branch: str | None = None) -> dict[str, int]:
-        """Write the bound snapshot, or the head of a branch, as records; return rows by type.
-
-        One file; or one for each type where the path is a folder or ends in a slash.
-        """
-        from omnigraph_spark.jsonl.exporting import export_jsonl
-
-        state = self._state if branch is None else self._reader.resolve(BranchRef(branch))
-        return export_jsonl(state, path)
-
     def create_branch(self, name: str, from_: str | AnyRef = MAIN) -> Branch:
         """Create a branch from the head of another, or from a commit, version or time."""
         self._refuse_read_only()
@@ -378,9 +366,8 @@ class Graph(Upkeep):
         branching.delete_branch(self._reader.manifest, name)
 
     def _written(self, commit: Commit) -> None:
-        """Follow a commit of our own on the bound branch."""
-        if commit.branch == self.branch:
-            self.refresh()
+        """Follow a commit of our own on the bound branch when next read: that costs a request."""
+        self._behind = self._behind or commit.branch == self.branch
 
     def _refuse_read_only(self) -> None:
         if self._read_only:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from omnigraph_spark.branches import read_branches
 from omnigraph_spark.errors import InvalidOptionError, nearest
 from omnigraph_spark.manifest import Manifest
-from omnigraph_spark.scan import ScanSource
+from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.schema.columns import Column
 from omnigraph_spark.schema.model import (
     Cardinality,
@@ -25,7 +25,7 @@ from omnigraph_spark.schema.model import (
     UniqueConstraint,
 )
 from omnigraph_spark.snapshot import GraphReader, SnapshotState
-from omnigraph_spark.storage.datasets import Index
+from omnigraph_spark.storage.parts import Index
 from omnigraph_spark.table_shape import (
     FLAG,
     LONG,

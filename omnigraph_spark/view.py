@@ -17,7 +17,8 @@ from omnigraph_spark.filters import equals_text
 from omnigraph_spark.formats.profile import Commit
 from omnigraph_spark.manifest import Entry
 from omnigraph_spark.names import MAIN, TypeKey, TypeKind
-from omnigraph_spark.scan import ScanRequest, ScanSource, plan_scan, read_all
+from omnigraph_spark.scan import ScanRequest, plan_scan, read_all
+from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.schema.model import GraphSchema
 from omnigraph_spark.snapshot import SnapshotState
 from omnigraph_spark.tables import metadata_table
