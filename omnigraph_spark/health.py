@@ -45,6 +45,7 @@ class FindingKind(StrEnum):
     ORPHAN_FORK = "orphan_fork"
     ORPHAN_FOLDER = "orphan_folder"
     MISSING_INDEX = "missing_index"
+    DOUBTFUL_INDEX = "doubtful_index"
     MANIFEST_FRAGMENTS = "manifest_fragments"
     MOVED_ROOT = "moved_root"
 
@@ -73,9 +74,12 @@ REMEDIES: dict[FindingKind, str] = {
         "delete the folder: no type lies there, and a type of that name cannot be added before"
     ),
     FindingKind.MISSING_INDEX: (
-        "the engine's optimize builds it; until then lookups read the whole type"
+        "graph.build_indexes() builds it; until then lookups read the whole type"
     ),
-    FindingKind.MANIFEST_FRAGMENTS: "the next write on the branch compacts it",
+    FindingKind.DOUBTFUL_INDEX: (
+        "graph.build_indexes() builds it anew; until then this package reads the rows instead"
+    ),
+    FindingKind.MANIFEST_FRAGMENTS: "graph.optimize() or the next write on the branch compacts it",
     FindingKind.MOVED_ROOT: (
         "move the graph back before the engine uses its branches; this package reads them here"
     ),
@@ -170,6 +174,9 @@ def _types(
             yield Finding(FindingKind.VERSION_RECLAIMED, detail, key)
         else:
             yield from _missing_indexes(dataset, entry, schema)
+            for column in sorted(dataset.doubtful_columns(manifest.settings)):
+                detail = f"the index of column {column} may hold values that rows no longer have"
+                yield Finding(FindingKind.DOUBTFUL_INDEX, detail, key)
 
 
 def _ahead(manifest: Manifest, entry: Entry) -> Iterator[Finding]:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph_spark.health import Finding, find_problems
+from omnigraph_spark.maintenance import indexing, optimizing
+from omnigraph_spark.maintenance.indexing import IndexBuild
+from omnigraph_spark.maintenance.optimizing import Optimization
+from omnigraph_spark.maintenance.running import runner_for
 from omnigraph_spark.names import SCHEMA_APPLY_LOCK
 from omnigraph_spark.recovery import repair as repairing
 from omnigraph_spark.recovery import sweep
@@ -14,6 +18,8 @@ from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.storage.branches import delete_branch
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from omnigraph_spark.schema.model import GraphSchema
 
 
@@ -22,6 +28,7 @@ class Upkeep:
 
     if TYPE_CHECKING:
         _reader: GraphReader
+        _spark: SparkSession | None
 
         @property
         def branch(self) -> str: ...
@@ -85,6 +92,38 @@ class Upkeep:
         repaired = repairing.repair(manifest, self.branch, force=force)
         self.refresh()
         return repaired
+
+    def build_indexes(self) -> list[IndexBuild]:
+        """Build the declared indexes that are missing or do not cover all rows, in one commit.
+
+        Ids, ends of edges, and properties of nodes with ``@key`` or ``@index``. Reading is exact
+        without them; a lookup then reads the whole type. Work on many rows is done by Spark when
+        there is a session. Types that the bound branch has not written belong to another branch
+        and are left to it. A type that is written meanwhile is left as it was, which its
+        ``skipped`` says.
+
+        Raises:
+            SchemaApplyInProgressError: A schema change holds its lock.
+            RecoveryRequiredError: There is an interrupted write that only a person may undo.
+        """
+        self._refuse_read_only()
+        manifest, runner = self._reader.manifest, runner_for(self._spark)
+        built = indexing.build_indexes(manifest, self.branch, self.schema, runner)
+        self.refresh()
+        return built
+
+    def optimize(self) -> list[Optimization]:
+        """Put small files together, leave deleted rows behind and bring indexes up to date.
+
+        Types the bound branch owns, one commit or two each, then its manifest. No row changes, and
+        readers of older snapshots are not affected. A type that is written meanwhile is left as it
+        was, which its ``skipped`` says. Raises what `build_indexes` raises.
+        """
+        self._refuse_read_only()
+        manifest, runner = self._reader.manifest, runner_for(self._spark)
+        done = optimizing.optimize(manifest, self.branch, self.schema, runner)
+        self.refresh()
+        return done
 
     def release_schema_lock(self) -> bool:
         """Take away the lock of a schema change whose process died; False when there is none.

@@ -85,7 +85,7 @@ def repair(manifest: Manifest, branch: str, *, force: bool = False) -> list[Repa
 
     All in one commit. Without `force` the others are refused, which their action says.
     """
-    with writer_lock(manifest.root, branch):
+    with writer_lock(manifest.root, branch, manifest.settings):
         found = preview_repair(manifest, branch)
         chosen = [one for one in found if _may_publish(one, force)]
         commit = _publish(manifest, branch, chosen) if chosen else None

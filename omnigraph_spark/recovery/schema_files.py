@@ -15,6 +15,7 @@ from omnigraph_spark.formats.v4.staged_schema import (
     STAGING_SUFFIX,
     discard_staged,
     is_complete,
+    is_first_copied,
     put_in_force,
     read_staged,
     staged_files,
@@ -85,8 +86,9 @@ def settle_schema_files(manifest: Manifest) -> None:
 def _is_published(manifest: Manifest, staged: Collection[str]) -> bool:
     """Tell whether main has the staged schema; an error says that nobody can tell."""
     state = manifest.head()
-    new = read_staged(manifest.root, objects_at(manifest.root, manifest.settings), staged)
-    if SOURCE_FILE not in staged:
+    store = objects_at(manifest.root, manifest.settings)
+    new = read_staged(manifest.root, store, staged)
+    if SOURCE_FILE not in staged or is_first_copied(manifest.root, store):
         # The files were being moved, which begins after the publish.
         return True
     live = _schema_in_force(manifest, state)

@@ -101,7 +101,7 @@ def _sweep(
         return [], [unreadable]
     for sidecar in sidecars:
         try:
-            with writer_lock(manifest.root, sidecar.branch, wait_seconds):
+            with writer_lock(manifest.root, sidecar.branch, manifest.settings, wait_seconds):
                 done = _recover_one(manifest, sidecar, force=force)
         except OmnigraphError as problem:
             problems.append(problem)
@@ -127,7 +127,11 @@ def heal(manifest: Manifest, branch: str, *, held: bool) -> list[Recovery]:
     if not own:
         return []
     try:
-        with nullcontext() if held else writer_lock(manifest.root, branch, wait_seconds=0):
+        with (
+            nullcontext()
+            if held
+            else writer_lock(manifest.root, branch, manifest.settings, wait_seconds=0)
+        ):
             done = [_recover_one(manifest, sidecar, _is_fenced) for sidecar in own]
     except ConflictError:
         if held:
