@@ -17,7 +17,7 @@ from omnigraph_spark.names import TypeKey, TypeKind
 from omnigraph_spark.options import STORAGE_PREFIX
 from omnigraph_spark.schema.model import EdgeType
 from omnigraph_spark.snapshot import SnapshotState
-from omnigraph_spark.violations import Violation
+from omnigraph_spark.writing.violations import Violation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,7 +46,7 @@ def read_frame(
         .option("branch", state.branch)
         .option("version", state.manifest_version)
     )
-    for key, value in state.settings.given:
+    for key, value in state.settings.handed_on().items():
         reader = reader.option(STORAGE_PREFIX + key, value)
     return reader.options(**subject).load(state.root)
 

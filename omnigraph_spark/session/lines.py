@@ -18,7 +18,7 @@ from omnigraph_spark.jsonl.problems import SHOWN_PROBLEMS
 from omnigraph_spark.jsonl.reading import rows_from_lines
 from omnigraph_spark.schema.model import GraphSchema
 from omnigraph_spark.session.staging import discard_uncounted, notes_for, stage_noted
-from omnigraph_spark.stage import StageResult, StageTask
+from omnigraph_spark.writing.stage import StageResult, StageTask
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,19 +1,48 @@
-"""A quiet local SparkSession, for the demonstration and for benchmarks."""
+"""A quiet local SparkSession, for the command line, the demonstration and benchmarks."""
 
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Mapping
 
-from pyspark.sql import SparkSession
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Row, SparkSession
+
+from omnigraph_spark.session.configure import configure, use_this_python
+
+#: What Delta needs of a session; Spark fetches the jar, the newest that is published.
+DELTA_SETTINGS = {
+    "spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
 
 
-def local_session(name: str, cores: str = "*") -> SparkSession:
-    """Start Spark in this process, without its web interface and without its chatter."""
-    # The JVM starts the Python workers: they must be this interpreter, which has the package.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+#: How the codes of our errors begin, wherever Spark puts them.
+_OURS = "[OMNIGRAPH_"
+
+Answer = tuple[list[str], list[Row]]
+"""The columns and rows of a statement."""
+
+
+def local_session(
+    name: str,
+    cores: str = "*",
+    catalogs: Mapping[str, str] | None = None,
+    delta: bool = False,
+) -> SparkSession:
+    """Start Spark in this process, without its web interface and without its chatter.
+
+    Args:
+        name: What the application is called.
+        cores: How many cores it uses.
+        catalogs: Names of SQL catalogs and the roots of their graphs.
+        delta: Whether Delta tables are used as well.
+    """
+    use_this_python({"spark.master": "local"})
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    session = (
+    builder = (
         SparkSession.builder.master(f"local[{cores}]")
         .appName(name)
         .config("spark.ui.enabled", "false")
@@ -21,7 +50,37 @@ def local_session(name: str, cores: str = "*") -> SparkSession:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
     )
+    for key, value in DELTA_SETTINGS.items() if delta else ():
+        builder = builder.config(key, value)
+    if catalogs:
+        builder = configure(builder, options=None, **catalogs)
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def answer(spark: SparkSession, statement: str, most: int) -> Answer:
+    """Run a statement and return its columns and first rows."""
+    frame = spark.sql(statement)
+    return frame.columns, frame.limit(most).collect() if frame.columns else []
+
+
+def answer_or_problem(spark: SparkSession, statement: str, most: int) -> Answer | str:
+    """Run a statement and return its answer, or in a few lines what is wrong with it."""
+    try:
+        return answer(spark, statement, most)
+    except (PySparkException, Py4JJavaError) as error:
+        return told(str(error))
+
+
+def told(text: str) -> str:
+    """Return what matters of a text of Spark's: an error of ours, else its first lines.
+
+    >>> told("Job aborted: ConflictError: [OMNIGRAPH_CONFLICT] too late")
+    '[OMNIGRAPH_CONFLICT] too late'
+    """
+    lines = text.splitlines()
+    ours = [line[line.index(_OURS) :] for line in lines if _OURS in line]
+    # The last is the outermost. What follows the first lines is the plan, or Java's stack.
+    return ours[-1] if ours else "\n".join(lines[:6])

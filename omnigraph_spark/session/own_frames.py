@@ -13,14 +13,14 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from omnigraph_spark.blobs import Blobs
-from omnigraph_spark.deletions import DeleteRequest
-from omnigraph_spark.own_rows import doomed_ids, own_columns
-from omnigraph_spark.pending import Pending, WriteMode
 from omnigraph_spark.session.frames import read_frame, session_or_active
 from omnigraph_spark.session.tasks import frame_of_parts
 from omnigraph_spark.session.types import spark_schema
 from omnigraph_spark.snapshot import SnapshotState
-from omnigraph_spark.staged_rows import StagedSource
+from omnigraph_spark.writing.deletions import DeleteRequest
+from omnigraph_spark.writing.own_rows import doomed_ids, own_columns
+from omnigraph_spark.writing.pending import Pending, WriteMode
+from omnigraph_spark.writing.staged_rows import StagedSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

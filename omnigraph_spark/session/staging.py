@@ -8,21 +8,31 @@ killed while it writes leaves files; no version ever names them.
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 import pyarrow as pa
 
 from omnigraph_spark.errors import StorageError
-from omnigraph_spark.stage import StageResult, StageTask
+from omnigraph_spark.session.tasks import run_tasks
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.staging import discard
 from omnigraph_spark.storage.uri import join
+from omnigraph_spark.writing.stage import StageResult, StageTask
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Part(Protocol):
+    """Rows that can be read in any process; it can be pickled."""
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Stream the rows."""
 
 
 def stage_frame(frame: DataFrame, task: StageTask) -> list[StageResult]:
@@ -40,6 +50,24 @@ def stage_frame(frame: DataFrame, task: StageTask) -> list[StageResult]:
     finally:
         discard_uncounted(task, notes, results)
     return results
+
+
+def stage_parts(
+    spark: SparkSession, shares: Sequence[Sequence[Part]], task: StageTask
+) -> list[StageResult]:
+    """Stage rows that tasks can read themselves, a share each; none of them is seen by the JVM."""
+    notes = notes_for(task, uuid4().hex)
+    results: list[StageResult] = []
+    try:
+        answers = run_tasks(spark, [partial(_stage_share, task, share, notes) for share in shares])
+        results = [StageResult.from_json(text) for each in answers for text in json.loads(each)]
+    finally:
+        discard_uncounted(task, notes, results)
+    return results
+
+
+def _stage_share(task: StageTask, share: Sequence[Part], notes: str) -> str:
+    return json.dumps([stage_noted(task, part.reader(), notes) for part in share])
 
 
 def notes_for(task: StageTask, token: str) -> str:

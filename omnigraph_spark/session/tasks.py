@@ -40,6 +40,20 @@ def frame_of_parts(
     return _one_row_each(spark, len(parts)).mapInArrow(run, schema)
 
 
+def mapped_frame(
+    frame: DataFrame,
+    work: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+    schema: StructType,
+) -> DataFrame:
+    """Return a DataFrame of what `work` makes of the rows of another, of each task's share."""
+    arrow = spark_arrow_schema(schema)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from to_spark(work(batches), arrow)
+
+    return frame.mapInArrow(run, schema)
+
+
 def run_tasks(spark: SparkSession, tasks: Sequence[Callable[[], str]]) -> list[str]:
     """Call every task on an executor and return the answers, which are small, in order."""
 

@@ -123,6 +123,12 @@ def to_spark(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[p
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def with_whole_structs(given: StructType, full: StructType) -> StructType:
+    """Return a schema whose structs have all their parts, of which a planner may want some."""
+    whole = {f.name: f for f in full.fields if isinstance(f.dataType, StructType)}
+    return StructType([whole.get(field.name, field) for field in given.fields])
+
+
 def check_user_schema(given: StructType, full: StructType, type_name: str) -> list[str]:
     """Return the columns a user's own schema names, if each is a column of the type as it is.
 
@@ -175,6 +181,10 @@ def _changed(source: pa.Schema, target: pa.Schema) -> list[tuple[int, pa.Field[A
 
 
 def _cast(array: pa.Array[Any], field: pa.Field[Any]) -> pa.Array[Any]:
+    if isinstance(array, pa.StructArray) and isinstance(field.type, pa.StructType):
+        wanted = list(field.type)
+        parts = [array.field(part.name).cast(part.type) for part in wanted]
+        return pa.StructArray.from_arrays(parts, fields=wanted, mask=array.is_null())
     try:
         return array.cast(field.type)
     except pa.ArrowInvalid as error:

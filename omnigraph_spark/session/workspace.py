@@ -20,37 +20,50 @@ from pyspark.sql.types import LongType, StructField, StructType
 from omnigraph_spark.blobs import Blobs
 from omnigraph_spark.scan import (
     ScanRequest,
-    ScanSource,
     ScanTask,
     plan_scan,
     read_task,
     read_task_with_places,
 )
+from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.schema.columns import Column
-from omnigraph_spark.session.tasks import frame_of_parts, run_groups, run_tasks
-from omnigraph_spark.session.types import spark_schema
-from omnigraph_spark.staged_rows import FILE_NUMBER, StagedSource
-from omnigraph_spark.workspace import (
+from omnigraph_spark.session.tasks import frame_of_parts, mapped_frame, run_groups, run_tasks
+from omnigraph_spark.session.types import spark_schema, spark_schema_of_arrow
+from omnigraph_spark.writing.finding import values_filter
+from omnigraph_spark.writing.staged_rows import FILE_NUMBER, StagedSource
+from omnigraph_spark.writing.workspace import (
     PLACE_NAMES,
     DuckWorkspace,
     Interest,
+    P,
     Workspace,
-    lookup_filter,
+    few_values,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: From so many staged rows on Spark checks them. The checks of a transaction are some twenty Spark
-#: jobs: 26 s for 20,000 rows on two busy cores, where DuckDB took 5 s for 800,000. Where the two
-#: cross was not measured; this is an estimate from those, on the side of DuckDB.
+    from omnigraph_spark.writing.write import Write
+
+#: From so many staged rows on Spark merges them, or deletes by them.
 SPARK_ROWS = 2_000_000
+# Rows that are only checked, of appends and overwrites, are worth Spark from so many times as many
+# on. DuckDB took 3 s of CPU time for ten million ids and 13 s for ten million edges and their ends,
+# in this process; Spark 41 to 56 s and 131 s: faster only with more than ten times the cores.
+_ONLY_CHECKED = 10
 #: The view of committed rows before those of interest are chosen; no relation has this name.
 _INCOMING = "incoming"
 
 
-def workspace_for(spark: SparkSession, rows: int) -> AbstractContextManager[Workspace]:
-    """Return the workspace that suits a number of staged rows."""
+def workspace_for(spark: SparkSession, write: Write) -> AbstractContextManager[Workspace]:
+    """Return the workspace that suits what a write has staged."""
+    rows = write.rows
+    many = rows.moved + rows.only_checked // _ONLY_CHECKED >= SPARK_ROWS
+    return SparkWorkspace(spark) if many else write.workspace()
+
+
+def merge_workspace(spark: SparkSession, rows: int) -> AbstractContextManager[Workspace]:
+    """Return the workspace that suits a number of rows of two branches."""
     return SparkWorkspace(spark) if rows >= SPARK_ROWS else DuckWorkspace()
 
 
@@ -103,8 +116,10 @@ class SparkWorkspace:
         places: bool = False,
     ) -> None:
         """Add committed rows under a name, those of interest only; tasks read the dataset."""
-        where = lookup_filter(self, columns, interests) if where is None else where
-        plan = plan_scan(source, ScanRequest(tuple(columns.values()), where))
+        own = where is None
+        if where is None and (values := few_values(self, columns, interests)):
+            where = values_filter(values)
+        plan = plan_scan(source, ScanRequest(tuple(columns.values()), where, own_filter=own))
         schema = _schema(list(columns), plan.columns, PLACE_NAMES if places else ())
 
         def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
@@ -117,6 +132,27 @@ class SparkWorkspace:
             conditions = " OR ".join(interest.condition(view) for interest in interests)
             frame = self._sql(f"SELECT * FROM {view} WHERE {conditions}")
         self._add(name, frame)
+
+    def add_parts(
+        self,
+        name: str,
+        parts: Sequence[P],
+        read: Callable[[P], Iterator[pa.RecordBatch]],
+        schema: pa.Schema,
+    ) -> None:
+        """Add what `read` yields of every part, a task each."""
+        fields = spark_schema_of_arrow(schema)
+        self._add(name, frame_of_parts(self._spark, parts, read, fields))
+
+    def add_mapped(
+        self,
+        name: str,
+        query: str,
+        work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        schema: pa.Schema,
+    ) -> None:
+        """Add what `work` makes of the rows of a query, of each task's share."""
+        self._add(name, mapped_frame(self._sql(query), work, spark_schema_of_arrow(schema)))
 
     def define(self, name: str, query: str) -> None:
         """Add the result of a query under a name."""
