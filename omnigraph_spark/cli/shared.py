@@ -1,0 +1,136 @@
+"""What the commands share: the group they belong to, their options, how they print.
+
+In a pipe everything is plain lines and whole words. On a terminal tables fit its width, and what
+takes long shows that it is at work, on stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omnigraph_spark.errors import ConflictError, OmnigraphError, RecoveryRequiredError
+from omnigraph_spark.formats.profile import Commit
+from omnigraph_spark.version import __version__
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+actor_option = click.option("--actor", help="Who writes; $OMNIGRAPH_ACTOR or the user by default.")
+
+
+def branch_option(what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option for the branch that a command is about."""
+    return click.option("--branch", default="main", show_default=True, help=what)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="omnigraph-spark")
+def cli() -> None:
+    """OmniGraph graphs with Apache Spark."""
+
+
+def exit_code(error: type[OmnigraphError]) -> int:
+    """Return what a command that failed with an error ends with.
+
+    >>> exit_code(ConflictError), exit_code(RecoveryRequiredError), exit_code(OmnigraphError)
+    (3, 4, 1)
+    """
+    if issubclass(error, ConflictError):
+        return 3
+    return 4 if issubclass(error, RecoveryRequiredError) else 1
+
+
+def described(commit: Commit) -> dict[str, Any]:
+    """Return the facts of a commit."""
+    return {
+        "id": commit.id,
+        "branch": commit.branch,
+        "manifest_version": commit.manifest_version,
+        "parent_id": commit.parent_id,
+        "merged_parent_id": commit.merged_parent_id,
+        "actor": commit.actor,
+        "created_at": commit.created_at.isoformat(),
+    }
+
+
+def show(
+    about: Mapping[str, Any] | Sequence[Any],
+    as_json: bool,
+    lines: Iterable[str],
+    tables: Callable[[], Iterable[Table | str]] | None = None,
+) -> None:
+    """Print what a command found: as JSON, as tables on a terminal, or as lines in a pipe."""
+    if as_json:
+        click.echo(json.dumps(about, indent=2, ensure_ascii=False, default=str))
+    elif tables is not None and sys.stdout.isatty():
+        from rich.console import Console
+
+        console = Console(highlight=False)
+        for each in tables():
+            console.print(each, markup=False)
+    else:
+        for line in lines:
+            click.echo(line)
+
+
+def table(title: str | None, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """Lay rows out as a table; columns whose name begins with # are numbers."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for name in header:
+        number = name.startswith("#")
+        made.add_column(
+            name.removeprefix("#"), justify="right" if number else "left", overflow="fold"
+        )
+    for row in rows:
+        made.add_row(*("" if cell is None else escape(str(cell)) for cell in row))
+    return made
+
+
+@contextmanager
+def working(what: str, steps: int | None = None) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal that something is at work; the value tells that a step is done."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    counted = () if steps is None else (BarColumn(), MofNCompleteColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), *counted, TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=steps)
+
+        def done(step: str) -> None:
+            progress.update(task, advance=1, description=f"{what}: {step}")
+
+        yield done
+
+
+def sized(size_bytes: int) -> str:
+    """Write a number of bytes for people.
+
+    >>> sized(900), sized(1536), sized(5 << 30)
+    ('900 B', '1.5 KiB', '5.0 GiB')
+    """
+    size, units = float(size_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size, units = size / 1024, units[1:]
+    return f"{size:.0f} B" if units[0] == "B" else f"{size:.1f} {units[0]}"
