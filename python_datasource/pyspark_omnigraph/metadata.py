@@ -20,6 +20,7 @@ from omnigraph_spark.session.types import (
     to_spark,
 )
 from omnigraph_spark.snapshot import GraphReader, SnapshotState
+from omnigraph_spark.storage.parts import ScanCost
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.table_shape import MetadataTable
 from omnigraph_spark.tables import metadata_table
@@ -28,6 +29,8 @@ from pyspark_omnigraph.plainly import plainly_each
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+    from pyspark_omnigraph.pushed import PushedScan
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,10 @@ class MetadataSubject:
         check_user_schema(schema, self.schema(), f"table {self.table_name}")
         return MetadataReader(self, schema)
 
+    def pushed_reader(self, scan: PushedScan) -> MetadataReader:
+        """Return a reader of the columns the planner wants; nothing else is pushed into these."""
+        return self.reader(scan.schema)
+
     def read(self) -> pa.Table:
         """Read the whole table."""
         reader = GraphReader.open(self.root, self.settings)
@@ -77,7 +84,9 @@ class MetadataReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not 
         return [InputPartition(0)]
 
     @plainly_each
-    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, partition: InputPartition | None, cost: ScanCost | None = None
+    ) -> Iterator[pa.RecordBatch]:
         rows = self._subject.read()
         # A table without columns has no batches, and with them goes the row count.
         chosen = rows.select(self._schema.names) if self._schema.names else rows

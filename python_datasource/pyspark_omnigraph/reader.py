@@ -14,7 +14,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from omnigraph_spark.blobs import Blobs
 from omnigraph_spark.options import ReadOptions
-from omnigraph_spark.scan import ScanRequest, ScanSource, plan_scan, read_task
+from omnigraph_spark.scan import ScanRequest, plan_columns, plan_scan, read_task
+from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.session.types import (
     check_user_schema,
     spark_arrow_schema,
@@ -27,6 +28,8 @@ from pyspark_omnigraph.plainly import plainly, plainly_each
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+    from pyspark_omnigraph.pushed import PushedScan
 
 
 @dataclass(frozen=True)
@@ -45,21 +48,25 @@ class TypeSubject:
             limit=options.limit,
             blobs=Blobs(options.blobs),
             batch_rows=options.batch_size,
+            split_bytes=options.split_bytes,
         )
-        if options.split_bytes is not None:
-            request = replace(request, split_bytes=options.split_bytes)
         return cls(ScanSource.of(state, type_name), request)
 
     def schema(self) -> StructType:
         """Return the Spark schema of the columns asked for."""
-        plan = plan_scan(self.source, self.request)
-        return spark_schema(plan.columns, self.request.blobs)
+        return spark_schema(plan_columns(self.source, self.request), self.request.blobs)
 
     def reader(self, schema: StructType) -> TypeReader:
         """Return a reader of the columns of `schema`."""
         type_key = str(self.source.entry.type_key)
         names = check_user_schema(schema, self.schema(), type_key)
         return TypeReader(self.source, replace(self.request, columns=tuple(names)), schema)
+
+    def pushed_reader(self, scan: PushedScan) -> DataSourceReader:
+        """Return a reader of what the planner wants of this type."""
+        from pyspark_omnigraph.pushed import pushed_reader
+
+        return pushed_reader(self, scan)
 
 
 class TypeReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed here

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
 
+from pyspark_omnigraph.jar_options import CALL, PUSHED
 from pyspark_omnigraph.plainly import plainly
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from pyspark_omnigraph.pushed import PushedScan
 
 
 class Subject(Protocol):
@@ -29,6 +32,9 @@ class Subject(Protocol):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the columns of `schema`, Spark's own or one the user gave."""
+
+    def pushed_reader(self, scan: PushedScan) -> DataSourceReader:
+        """Return a reader of what Spark's planner wants, as the jar passed it on."""
 
 
 class OmnigraphDataSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
@@ -44,18 +50,37 @@ class OmnigraphDataSource(DataSource):  # type: ignore[misc]  # pyspark is not t
 
     @plainly
     def schema(self) -> StructType:
+        if CALL in self.options:
+            from pyspark_omnigraph.answers import answer
+
+            return answer(self.options)
         return self._pinned().schema()
 
     @plainly
     def reader(self, schema: StructType) -> DataSourceReader:
-        return self._pinned().reader(schema)
+        subject = self._pinned()
+        if PUSHED not in self.options:
+            return subject.reader(schema)
+        from omnigraph_spark.options import ReadOptions
+        from pyspark_omnigraph.jar_options import reading_options
+        from pyspark_omnigraph.pushed import PushedScan
+        from pyspark_omnigraph.tunnel import TunnelReader
+
+        reader = subject.pushed_reader(PushedScan.parse(self.options[PUSHED]))
+        read = ReadOptions.parse(reading_options(without_table_properties(self.options)))
+        return TunnelReader(reader, read.shared_memory)
 
     @plainly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        from omnigraph_spark.write_options import WriteOptions
+        from pyspark_omnigraph.delta import DeltaWriter
+        from pyspark_omnigraph.statement import Statement
+        from pyspark_omnigraph.worker import tune_worker
         from pyspark_omnigraph.writer import TypeWriter
 
-        return TypeWriter(WriteOptions.parse(self.options), overwrite)
+        statement = Statement.parse(self.options)
+        writer = DeltaWriter(statement) if statement.is_delta else TypeWriter(statement, overwrite)
+        tune_worker()
+        return writer
 
     def _pinned(self) -> Subject:
         """Resolve the snapshot at the first question and keep it: the DataFrame stays with it.
@@ -64,7 +89,8 @@ class OmnigraphDataSource(DataSource):  # type: ignore[misc]  # pyspark is not t
         instance, so all actions on one DataFrame read the same commit.
         """
         if self._subject is None:
-            self._subject = _resolve(without_table_properties(self.options))
+            given = without_table_properties(self.options)
+            self._subject = _resolve(given)
         return self._subject
 
 
@@ -85,10 +111,15 @@ def _resolve(options: Mapping[str, str]) -> Subject:
     from omnigraph_spark.snapshot import GraphReader
     from omnigraph_spark.storage.settings import StorageSettings
     from omnigraph_spark.storage.uri import canonical_root
+    from pyspark_omnigraph.jar_options import reading_options
     from pyspark_omnigraph.metadata import MetadataSubject
     from pyspark_omnigraph.reader import TypeSubject
 
-    read = ReadOptions.parse(options)
+    read = ReadOptions.parse(reading_options(options))
+    if read.is_feed:
+        from pyspark_omnigraph.feed import FeedSubject
+
+        return FeedSubject.of(read)
     root, ref = read.root(), read.ref()
     type_name, table = read.subject()
     graph = GraphReader.open(canonical_root(root), StorageSettings.resolve(read.storage))

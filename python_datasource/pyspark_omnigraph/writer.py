@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from omnigraph_spark.recovery.sweep import heal
-from omnigraph_spark.snapshot import GraphReader
-from omnigraph_spark.stage import StageResult
-from omnigraph_spark.storage.settings import StorageSettings
-from omnigraph_spark.storage.uri import canonical_root
-from omnigraph_spark.write import Write
-from omnigraph_spark.write_options import WriteOptions
+from omnigraph_spark.writing.stage import StageResult
+from pyspark_omnigraph.given_rows import given_rows
+from pyspark_omnigraph.plainly import plainly
+from pyspark_omnigraph.statement import Statement, condition
+from pyspark_omnigraph.worker import tune_worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,23 +32,38 @@ class Staged(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not typed
 class TypeWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Writes rows of one type in one graph commit."""
 
-    def __init__(self, options: WriteOptions, overwrite: bool) -> None:
+    def __init__(self, statement: Statement, overwrite: bool) -> None:
+        options = statement.options
         self._type = options.type_name()
-        settings = StorageSettings.resolve(options.storage)
-        reader = GraphReader.open(canonical_root(options.root()), settings)
-        # Before the snapshot is taken, which then holds what is recovered here.
-        heal(reader.manifest, options.branch, held=False)
-        self._write = Write(reader, options.branch, options.terms(), options.origin())
+        self._statement = statement
+        self._write = statement.begin()
         self._task = self._write.task(self._type, options.mode(overwrite), options.merge_columns)
+        #: Of the rows that the new ones take the place of, which they have to meet as well.
+        self._slice: str | None = None
+        if statement.replaced is not None:
+            self._slice = condition(self._write, self._type, statement.replaced)
 
+    @plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """Stage one partition."""
-        return Staged(self._task.run(iterator).to_json())
+        if self._statement.is_sql:
+            key = str(self._task.declared.type_key)
+            iterator = (given_rows(batch, key) for batch in iterator)
+        result = self._task.run(iterator)
+        if self._slice is not None:
+            result = self._task.within(result, self._slice)
+        tune_worker()
+        return Staged(result.to_json())
 
+    @plainly
     def commit(self, messages: list[Staged | None]) -> None:
         """Check everything and make it visible in one commit."""
         self._take(messages)
-        self._write.commit_or_abort()
+        if self._slice is not None:
+            self._write.delete_where(self._type, self._slice)
+        staged = {str(self._task.mode): [message.result for message in messages if message]}
+        self._statement.end(self._write, staged, self._slice)
+        tune_worker()
 
     def abort(self, messages: list[Staged | None]) -> None:
         """Delete what was staged, unless a version or a sidecar may own it already.
