@@ -1,0 +1,161 @@
+package io.omnigraph.spark;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.spark.TaskContext;
+import org.apache.spark.TaskContext$;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * The way from the JVM to the Python data source: questions, scans and writes.
+ *
+ * <p>With {@link PlanPins} the only class that names Spark internals. Spark keeps what a {@code
+ * PythonDataSourceV2} planned and hands it to the next query on it, so each question, scan and
+ * write gets a fresh one.
+ */
+final class Bridge {
+  static final ObjectMapper JSON = new ObjectMapper();
+
+  /** Which Python source answers; another name than the default where the jar owns that one. */
+  private static final String PROVIDER = "provider";
+
+  private static final String DEFAULT_PROVIDER = "omnigraph";
+
+  private final String provider;
+  private final Map<String, String> options;
+
+  /** A bridge that sends these options with everything: those of a catalog, or of a frame. */
+  Bridge(Map<String, String> options) {
+    this.options = anyCase(options);
+    String named = this.options.remove(PROVIDER);
+    this.provider = named == null ? DEFAULT_PROVIDER : named;
+  }
+
+  /** A copy of the options this bridge sends, to which a caller adds its own. */
+  synchronized Map<String, String> options() { return anyCase(options); }
+
+  /** Sends these options from now on as well, or no longer where they are null. */
+  synchronized void remember(JsonNode session) {
+    session.fields().forEachRemaining(option -> {
+      if (option.getValue().isNull()) {
+        options.remove(option.getKey());
+      } else {
+        options.put(option.getKey(), option.getValue().asText());
+      }
+    });
+  }
+
+  /** A bridge to the same source that sends other options. */
+  Bridge with(Map<String, String> other) {
+    Map<String, String> out = anyCase(other);
+    out.put(PROVIDER, provider);
+    return new Bridge(out);
+  }
+
+  String provider() { return provider; }
+
+  /** Option keys have no case: the later of two spellings replaces the earlier one. */
+  private static Map<String, String> anyCase(Map<String, String> given) {
+    Map<String, String> out = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    out.putAll(given);
+    return out;
+  }
+
+  private PythonDataSourceV2 fresh() {
+    PythonDataSourceV2 source = new PythonDataSourceV2();
+    source.setShortName(provider);
+    return source;
+  }
+
+  /**
+   * Asks Python a question and returns its answer.
+   *
+   * <p>It is answered by the source's {@code schema()}, in a worker that Spark reuses: no job, and
+   * no Python driver is needed. The answer is text in the metadata of the only field. An error is
+   * an answer too, so that the worker lives on and the message is not buried in a traceback.
+   */
+  JsonNode ask(String question, Map<String, ?> arguments) {
+    Map<String, String> asked = options();
+    asked.put("__call", question);
+    asked.put("__args", json(arguments));
+    StructType answer = fresh().inferSchema(new CaseInsensitiveStringMap(asked));
+    JsonNode said = parse(answer.fields()[0].metadata().getString("answer"));
+    if (said.has("error")) {
+      throw OmnigraphException.of(said.get("error").asText(), said.get("message").asText());
+    }
+    return said.get("ok");
+  }
+
+  /** Has Python plan and read rows of this schema; the options say which. */
+  Scan scan(StructType schema, Map<String, String> scanOptions) {
+    SupportsRead table = (SupportsRead) table(schema);
+    return table.newScanBuilder(new CaseInsensitiveStringMap(scanOptions)).build();
+  }
+
+  /** Has Python write rows of this schema; the options say what becomes of them. */
+  WriteBuilder write(LogicalWriteInfo info, StructType schema, Map<String, String> writeOptions) {
+    CaseInsensitiveStringMap sent = new CaseInsensitiveStringMap(writeOptions);
+    LogicalWriteInfo forPython =
+        new LogicalWriteInfo() {
+          @Override public CaseInsensitiveStringMap options() { return sent; }
+
+          @Override public String queryId() { return info.queryId(); }
+
+          @Override public StructType schema() { return schema; }
+        };
+    return ((SupportsWrite) table(schema)).newWriteBuilder(forPython);
+  }
+
+  /** A thread that belongs to the running task, so that Python workers may be started in it. */
+  static Thread threadOfTask(String name, Runnable work) {
+    TaskContext context = TaskContext.get();
+    Runnable within =
+        () -> {
+          TaskContext$.MODULE$.setTaskContext(context);
+          try {
+            work.run();
+          } finally {
+            TaskContext$.MODULE$.unset();
+          }
+        };
+    Thread thread = new Thread(within, name);
+    thread.setDaemon(true);
+    return thread;
+  }
+
+  /** How many tasks run at the same time. */
+  static int parallelism() { return SparkSession.active().sparkContext().defaultParallelism(); }
+
+  private Table table(StructType schema) {
+    return fresh().getTable(schema, new Transform[0], Map.of());
+  }
+
+  static String json(Object value) {
+    try {
+      return JSON.writeValueAsString(value);
+    } catch (JsonProcessingException impossible) {
+      throw new IllegalArgumentException(impossible);
+    }
+  }
+
+  static JsonNode parse(String text) {
+    try {
+      return JSON.readTree(text);
+    } catch (JsonProcessingException broken) {
+      throw new IllegalArgumentException(broken);
+    }
+  }
+}
