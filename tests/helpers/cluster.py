@@ -50,7 +50,8 @@ def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
 
     spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
     environment = {
-        **os.environ,
+        # Whatever executors know of a store they were sent.
+        **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "PYSPARK_PYTHON": sys.executable,
         # The daemons are small; without this each takes a gigabyte.

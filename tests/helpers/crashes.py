@@ -83,8 +83,19 @@ def delete(graph: og.Graph) -> None:
     graph.delete("Person", ids=["Bob"])
 
 
+def write_dev(graph: og.Graph) -> None:
+    """A branch `dev` that does what `load` does, so that merging it ends in the same."""
+    graph.create_branch("dev")
+    load(graph.as_branch("dev"))
+
+
+def merge(graph: og.Graph) -> None:
+    """The branch `dev`, which has two types to land."""
+    graph.merge("dev", into=graph.branch, actor="act-crash")
+
+
 WORKS: dict[str, Callable[[og.Graph], None]] = {
-    work.__name__: work for work in (load, overwrite, delete)
+    work.__name__: work for work in (load, overwrite, delete, merge)
 }
 
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,14 @@ def engine_binary() -> Path | None:
     return Path(on_path) if on_path else None
 
 
-def run_engine(*args: str | Path, check: bool = False) -> subprocess.CompletedProcess[str]:
+def run_engine(
+    *args: str | Path, check: bool = False, settings: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run one command and return what it said, without colours.
 
     The engine gets an empty home, so no configuration of the user takes part. The cache folder
-    stays the user's: a packed engine unpacks itself there once.
+    stays the user's: a packed engine unpacks itself there once. `settings` are more
+    variables, those of an object store for example.
     """
     binary = engine_binary()
     if binary is None:
@@ -61,6 +65,7 @@ def run_engine(*args: str | Path, check: bool = False) -> subprocess.CompletedPr
                 "XDG_CACHE_HOME": cache,
                 "RUST_BACKTRACE": "0",
                 "RUST_LIB_BACKTRACE": "0",
+                **(settings or {}),
             },
         )
     done.stdout, done.stderr = _ANSI.sub("", done.stdout), _ANSI.sub("", done.stderr)

@@ -24,7 +24,7 @@ def data_files(graph: og.Graph, type_key: str) -> set[str]:
 
 def named_files(graph: og.Graph, type_key: str) -> set[str]:
     """The data files that the newest version of a type names."""
-    from omnigraph_spark.scan import ScanSource
+    from omnigraph_spark.scan_source import ScanSource
 
     return ScanSource.of(graph.refresh()._state, type_key).open().data_files()
 

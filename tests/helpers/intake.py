@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph_spark.intake import Intake
 from omnigraph_spark.schema.model import EntityType
 from omnigraph_spark.schema.parser import parse_schema
+from omnigraph_spark.writing.intake import Intake
 
 
 @functools.cache

@@ -24,12 +24,15 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import make_server
 
+from tests.helpers import secrets
+
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _HOST = "127.0.0.1"
 _REGION = "us-east-1"
-_ACCESS_KEY = _SECRET_KEY = "testing"
+_ACCESS_KEY = "testing"
+_SECRET_KEY = secrets.MOTO
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
