@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,7 +22,8 @@ import pytest
 
 import omnigraph_spark as og
 from omnigraph_spark.errors import FormatTooNewError
-from omnigraph_spark.scan import ScanPlan, ScanRequest, ScanSource, plan_scan, read_all
+from omnigraph_spark.scan import ScanPlan, ScanRequest, plan_scan, read_all
+from omnigraph_spark.scan_source import ScanSource
 from tests.helpers.builder import MANIFEST_SCHEMA, STAMP, GraphBuilder
 from tests.helpers.rows import new_ulid
 from tests.helpers.s3 import S3Server
@@ -264,6 +268,105 @@ def test_a_warm_plan_on_a_branch_of_a_branch_is_one_probe_too(
     entity, found, requests = bill.of(lambda: graph.entity(PERSON, "Dave"))
     assert entity is not None
     assert (found["LIST"], found["HEAD"]) == (0, 0), requests
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+def add_one_of_each(graph: og.Graph, number: int) -> None:
+    """The smallest commit of two types: a person, and an edge to somebody who was there."""
+    with graph.transaction() as tx:
+        tx.append(PERSON, pa.table({"name": [f"n{number}"]}))
+        tx.append(KNOWS, pa.table({"src": [f"n{number}"], "dst": ["Alice"]}))
+
+
+@pytest.fixture
+def written(s3: S3Server) -> og.Graph:
+    """A graph that was compacted, in a process that has used its indexes."""
+    root = f"s3://{s3.make_bucket()}/graphs/social"
+    graph = og.create(root, SOCIAL, storage=s3.storage_options)
+    graph.write(pa.table({"name": ["Alice", "Bob"]}), PERSON)
+    for number in range(3):
+        add_one_of_each(graph, number)
+    graph.optimize()
+    for key in (PERSON, KNOWS):
+        assert graph.entity(key, "nobody") is None
+    return graph
+
+
+def test_a_small_commit_takes_at_most_forty_requests(bill: Bill, written: og.Graph) -> None:
+    _, counts, requests = bill.of(lambda: add_one_of_each(written, 10))
+    # Once: sidecars and the newest manifest, before and in the window; the lock, the sidecar and
+    # the change of schema; the publish, which Lance reads and writes; the new manifest.
+    # Per type: its rows written, what they refer to looked up, its head, its commit.
+    assert counts == {"LIST": 9, "GET": 7, "PUT": 14, "DELETE": 4}, requests
+    assert counts.total() <= 40, requests
+
+
+FIRST_COMMIT = """
+import json, sys
+import omnigraph_spark as og
+from tests.cost.test_requests import add_one_of_each
+graph = og.open(sys.argv[1], storage=json.loads(sys.argv[2]))
+print("opened", flush=True)
+sys.stdin.readline()
+add_one_of_each(graph, 10)
+print("done", flush=True)
+"""
+
+
+def test_the_first_commit_of_a_process_takes_at_most_forty_requests_too(
+    bill: Bill, s3: S3Server, written: og.Graph
+) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FIRST_COMMIT]
+    with subprocess.Popen(
+        [*command, written.root, json.dumps(s3.storage_options)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "opened\n"
+
+        def commit() -> None:
+            print(file=process.stdin, flush=True)
+            assert process.stdout.readline() == "done\n"
+
+        _, counts, requests = bill.of(commit)
+    # Besides: both datasets are opened, and of both indexes the pages looked up.
+    assert counts == {"LIST": 9, "HEAD": 2, "GET": 11, "PUT": 14, "DELETE": 4}, requests
+    assert counts.total() <= 40, requests
+    assert len(written.refresh().snapshot().arrow(PERSON)) == 6
+
+
+def test_what_a_commit_costs_more_after_others_is_a_fragment_of_the_manifest_each(
+    bill: Bill, written: og.Graph
+) -> None:
+    """Until the manifest is compacted, which happens by itself."""
+    totals = []
+    for number in range(10, 16):
+        _, counts, _ = bill.of(partial(add_one_of_each, written, number))
+        totals.append(counts.total())
+    growth = [after - before for before, after in pairwise(totals[2:])]
+    assert max(growth) <= 2, totals
+    written.optimize()
+    for key in (PERSON, KNOWS):
+        written.entity(key, "nobody")
+    _, counts, requests = bill.of(lambda: add_one_of_each(written, 99))
+    assert counts.total() <= 40, requests
+
+
+def test_what_this_process_published_is_not_read_again(bill: Bill, written: og.Graph) -> None:
+    add_one_of_each(written, 10)
+    _, counts, requests = bill.of(written.refresh)
+    assert counts == {"LIST": 1}, requests
+    fresh, counts, requests = bill.of(
+        lambda: og.open(written.root, mode="r", storage=dict(written._state.settings.given))
+    )
+    assert counts.total() <= 3, requests
+    assert fresh.history() == written.history()
+    assert fresh.entries == written.entries
 
 
 # -- time travel ---------------------------------------------------------------------------------

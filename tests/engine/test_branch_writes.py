@@ -333,6 +333,20 @@ def test_a_fork_left_half_made_is_made_whole(graph: og.Graph, dev: og.Graph, hal
     assert_whole(dev)
 
 
+def test_a_fork_of_an_empty_type_that_is_taken_over_keeps_stable_row_ids(tmp_path: Path) -> None:
+    """RS-12: its creator died after the ref and before the flags, which Lance forgets."""
+    graph = og.create(tmp_path / "g", "node Person { name: String @key }")
+    graph.create_branch("dev")
+    [folder] = Path(graph.root, "nodes").iterdir()
+    lance.dataset(str(folder)).create_branch("dev", (None, 1))
+    (folder / "tree" / "dev" / "_reservation").touch()
+    dev = graph.as_branch("dev")
+    dev.write(pa.table({"name": ["Dan"]}), "Person")
+    assert lance.dataset(str(folder / "tree" / "dev")).has_stable_row_ids
+    assert not (folder / "tree" / "dev" / "_reservation").exists()
+    assert_whole(dev)
+
+
 def test_a_branch_left_half_made_is_named_and_can_be_deleted(graph: og.Graph) -> None:
     manifest = Path(graph.root, "__manifest")
     lance.dataset(str(manifest)).create_branch("dev")

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph_spark as og
-from omnigraph_spark.manifest import Manifest
-from omnigraph_spark.storage.settings import StorageSettings
+from tests.engine.object_stores import NAMES, running
 from tests.engine.writer_work import (
     LANDED,
     add_edge_or_delete_node,
@@ -27,6 +26,7 @@ from tests.engine.writer_work import (
     overwrite,
 )
 from tests.engine.writing import ages, assert_whole, ids, people, write_staffed
+from tests.faults.s3graphs import assert_settled
 from tests.helpers.engine import engine_export, engine_json
 from tests.helpers.racers import Racers, waiting_racers
 from tests.helpers.s3 import S3Server
@@ -178,28 +178,27 @@ def test_the_engine_reads_what_sixteen_wrote(graph: og.Graph, crowd: Racers) -> 
     assert {table["classification"] for table in tables} == {"no_drift"}
 
 
-# -- without a lock --------------------------------------------------------------------------------
+# -- where a lease is the lock -------------------------------------------------------------------
 
 
-def test_writers_of_an_object_store_lose_clearly_or_land(racers: Racers, s3: S3Server) -> None:
-    """RS-26 where there is no lock: fences and the manifest alone decide."""
-    root = f"s3://{s3.make_bucket()}/g"
-    storage = dict(s3.storage_options)
-    write_staffed(root, storage)
-    graph = og.open(root, storage=storage)
+@pytest.mark.parametrize("name", NAMES)
+def test_sixteen_writers_of_an_object_store_keep_the_same_laws(
+    crowd: Racers, s3: S3Server, name: str
+) -> None:
+    """RS-23, RS-26, RS-41: leases keep writers apart, fences and the manifest decide."""
     rounds = min(ROUNDS, 20)
-
-    same = race(racers, insert_same, graph, 2, rounds, storage)
-    own = race(racers, insert_own, graph, 2, rounds, storage)
-
-    refusals = {KEY_CONFLICT, CONFLICT, "OMNIGRAPH_RECOVERY_REQUIRED"}
-    for found in same:
-        assert found[LANDED] == 1
-        assert found.keys() <= {LANDED, *refusals}
-    for found in own:
-        assert found[LANDED] >= 1
-        assert found.keys() <= {LANDED, *refusals - {KEY_CONFLICT}}
-    landed = sum(found[LANDED] for found in (*same, *own))
-    assert len(ids(graph.refresh(), "Person")) == 3 + landed
-    manifest = Manifest(root, StorageSettings.resolve(storage))
-    assert len(manifest.head().lineage.commits) >= 2 + landed
+    with running(name, s3) as server:
+        root, storage = f"s3://{server.make_bucket()}/g", dict(server.storage_options)
+        write_staffed(root, storage)
+        graph = og.open(root, storage=storage)
+        same = race(crowd, insert_same, graph, WRITERS, rounds, storage)
+        own = race(crowd, insert_own, graph, WRITERS, rounds, storage)
+        first = race(crowd, insert_on_new_branch, graph, WRITERS, rounds, storage)
+        for found in same:
+            assert found == {LANDED: 1, KEY_CONFLICT: WRITERS - 1}
+        assert own == first == [Counter({LANDED: WRITERS})] * rounds
+        assert len(ids(graph.refresh(), "Person")) == 3 + rounds * (1 + WRITERS)
+        assert_one_line(graph, rounds * (1 + WRITERS))
+        assert_settled(graph, storage)
+        for number in range(rounds):
+            assert_settled(graph.as_branch(f"b{number}"), storage)

@@ -25,8 +25,8 @@ from omnigraph_spark.storage.branches import (
 )
 from omnigraph_spark.storage.datasets import probe_version
 from omnigraph_spark.storage.fence import UpdateChange
-from omnigraph_spark.storage.merging import delete_offsets, stage_rewritten
 from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.rewriting import delete_offsets, stage_rewritten
 from omnigraph_spark.storage.settings import StorageSettings
 from tests.helpers.s3 import S3Server
 from tests.helpers.strict import LOCAL, PEOPLE, Strict, at_once, people

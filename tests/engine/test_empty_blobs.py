@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import omnigraph_spark as og
-from omnigraph_spark import preparing
 from omnigraph_spark.errors import ConstraintViolationError
+from omnigraph_spark.writing import preparing
 from tests.engine.writing import files
 from tests.helpers.engine import engine_export
 

@@ -32,8 +32,8 @@ from omnigraph_spark.storage.fence import (
     landed_version,
 )
 from omnigraph_spark.storage.local_objects import LocalObjects
-from omnigraph_spark.storage.merging import stage_delete, stage_merge
 from omnigraph_spark.storage.objects import IN_DOUBT, Stat
+from omnigraph_spark.storage.rewriting import stage_delete, stage_merge
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.versions import transaction_id
 from tests.helpers.racers import waiting_racers

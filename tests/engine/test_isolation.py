@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph_spark as og
-from omnigraph_spark.scan import ScanRequest, ScanSource, plan_scan, read_all
+from omnigraph_spark.scan import ScanRequest, plan_scan, read_all
+from omnigraph_spark.scan_source import ScanSource
 from tests.engine.graphs import KNOWS, PERSON, SOCIAL
 from tests.helpers.builder import GraphBuilder
 

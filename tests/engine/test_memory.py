@@ -39,7 +39,8 @@ from pathlib import Path
 
 import omnigraph_spark as og
 from omnigraph_spark.blobs import Blobs
-from omnigraph_spark.scan import ScanRequest, ScanSource, plan_scan, read_task
+from omnigraph_spark.scan import ScanRequest, plan_scan, read_task
+from omnigraph_spark.scan_source import ScanSource
 
 def peak_mib():
     if sys.platform == "linux":

@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import omnigraph_spark as og
-from omnigraph_spark import merging, preparing
-from omnigraph_spark.errors import StorageError, UnsupportedError
-from omnigraph_spark.storage.merging import stage_merge, stage_rewritten
+from omnigraph_spark.errors import DamagedGraphError, StorageError
+from omnigraph_spark.storage import blob_values
+from omnigraph_spark.storage.rewriting import stage_merge, stage_rewritten
+from omnigraph_spark.writing import preparing, stored_rows, upserting
 from tests.engine.writing import (
     COMPANY,
     PERSON,
@@ -144,6 +145,60 @@ def test_both_ways_to_merge_give_the_same_rows_with_the_same_row_ids(
         assert unnamed == set(), "what was staged is gone"
 
 
+OTHER_COLUMNS = [name for name in COLUMNS if name != "slug"]
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    target=documents(),
+    deleted=st.sets(SLUGS, max_size=6),
+    source=documents(min_size=1),
+    columns=st.lists(st.sampled_from(OTHER_COLUMNS), min_size=1, max_size=4, unique=True),
+    rows_per_file=st.integers(1, 5),
+    portion=st.integers(1, 5),
+)
+def test_a_merge_of_some_columns_gives_what_one_of_completed_rows_gives(
+    tmp_path: Path,
+    target: list[dict[str, Any]],
+    deleted: set[str],
+    source: list[dict[str, Any]],
+    columns: list[str],
+    rows_per_file: int,
+    portion: int,
+) -> None:
+    """The rows are completed by hand for Lance's own merge, which replaces them whole."""
+    root = tmp_path / f"some{next(NUMBERS)}"
+    some = og.create(root, SCHEMA)
+    some.write(pa.Table.from_pylist(target, DOC), "Doc", max_rows_per_file=rows_per_file)
+    some.delete("Doc", ids=sorted(deleted))
+    before, kept = state_of(some, "node:Doc")
+    whole = og.open(shutil.copytree(root, root.with_name(f"whole{next(NUMBERS)}")))
+    # The key is given, so that rows may be new: what else they lack is null.
+    columns = ["slug", *columns]
+    rows = pa.Table.from_pylist(source, DOC).select(columns)
+    nothing = dict.fromkeys(COLUMNS)
+    complete = [
+        {name: {**nothing, **before.get(row["slug"], {}), **row}[name] for name in COLUMNS}
+        for row in rows.to_pylist()
+    ]
+
+    one = whole.write(pa.Table.from_pylist(complete, DOC), "Doc", mode="merge")
+    with patch.object(stored_rows, "_PORTION_ROWS", portion):
+        other = some.write(
+            rows, "Doc", mode="merge", merge_columns=columns, max_rows_per_file=rows_per_file
+        )
+
+    assert one is not None
+    assert other is not None
+    assert other.changes == one.changes
+    after, row_ids = state_of(some, "node:Doc")
+    assert after == state_of(whole, "node:Doc")[0]
+    assert {id_: row_ids[id_] for id_ in kept} == kept
+    assert len(set(row_ids.values())) == len(row_ids)
+    unnamed = data_files(Path(some.root)) - named_files(some)
+    assert unnamed == set(), "what was staged is gone"
+
+
 def named_files(graph: og.Graph) -> set[str]:
     """The data files that any version of a type names."""
     named = set()
@@ -259,7 +314,7 @@ def test_a_large_merge_that_fails_half_way_leaves_nothing(
         return stage_rewritten(*args)
 
     before = files(Path(graph.root))
-    monkeypatch.setattr(merging, "stage_rewritten", second_fails)
+    monkeypatch.setattr(upserting, "stage_rewritten", second_fails)
     with taken_apart(), pytest.raises(StorageError, match="busy"):
         graph.write(people(Ann=1, Bob=2, Dan=3), "Person", mode="merge", max_rows_per_file=1)
     assert files(Path(graph.root)) == before
@@ -315,6 +370,42 @@ def test_a_merge_of_one_column_leaves_the_engines_other_columns_alone(tmp_path: 
     assert state_of(graph, "node:Doc") == (expected, row_ids)
 
 
-def test_a_large_merge_of_some_columns_is_refused_with_the_way_out(graph: og.Graph) -> None:
-    with taken_apart(), pytest.raises(UnsupportedError, match="split it"):
-        graph.write(people(Ann=1), "Person", mode="merge", merge_columns=["age"])
+def test_of_rows_with_large_blobs_few_are_held_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = og.create(tmp_path / "g", SCHEMA)
+    slugs = [f"d{number}" for number in range(8)]
+    payloads = [bytes([number]) * 1000 for number in range(8)]
+    graph.write(pa.table({"slug": slugs, "payload": payloads}), "Doc")
+    before, row_ids = state_of(graph, "node:Doc")
+    held: list[int] = []
+    real = blob_values._values
+
+    def counted(*args: Any) -> Any:
+        values = real(*args)
+        held.append(len(values))
+        return values
+
+    monkeypatch.setattr(blob_values, "_PORTION_BYTES", 3000)
+    monkeypatch.setattr(blob_values, "_values", counted)
+    sizes = pa.table({"id": slugs[::-1], "size": range(8)})
+    graph.write_back(sizes, "Doc", columns=["size"])
+    assert held == [3, 3, 2]
+    monkeypatch.undo()
+    expected = {slug: {**before[slug], "size": 7 - at} for at, slug in enumerate(slugs)}
+    assert state_of(graph, "node:Doc") == (expected, row_ids)
+
+
+def test_a_row_that_cannot_be_found_again_fails_the_merge(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = files(Path(graph.root))
+    take = lance.LanceDataset._take_rows
+
+    def without_last(self: Any, row_ids: Any, columns: Any) -> Any:
+        return take(self, row_ids[:-1], columns)
+
+    monkeypatch.setattr(lance.LanceDataset, "_take_rows", without_last)
+    with pytest.raises(DamagedGraphError, match="1 rows of node:Person"):
+        graph.write(people(Ann=1, Bob=2), "Person", mode="merge", merge_columns=["age"])
+    assert files(Path(graph.root)) == before

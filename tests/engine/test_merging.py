@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from omnigraph_spark.storage.blob_values import stored_batches
 from omnigraph_spark.storage.datasets import DatasetAddress, open_dataset
 from omnigraph_spark.storage.fence import AppendChange, UpdateChange
-from omnigraph_spark.storage.merging import (
+from omnigraph_spark.storage.rewriting import (
     ROW_ADDRESS,
     ROW_ID,
     delete_offsets,

@@ -105,6 +105,27 @@ def test_files_that_were_being_moved_are_moved_on(tmp_path: Path) -> None:
     assert_settled(root)
 
 
+@pytest.mark.parametrize("sidecar", [False, True], ids=["alone", "with its sidecar"])
+@pytest.mark.parametrize("copied", [1, 2, 3])
+def test_files_that_were_copied_and_not_yet_deleted_are_moved_on(
+    tmp_path: Path, copied: int, sidecar: bool
+) -> None:
+    """Object stores have no rename: a file is copied, and then the staged one is deleted."""
+    if sidecar:
+        root = golden.unpack("crashed-apply-staged", tmp_path)
+        with crashing(points.RECOVERY_PUBLISHED):
+            recover(manifest_of(root))
+    else:
+        root = published_and_staged("crashed-apply-staged", tmp_path)
+    files = ["_schema.pg", "_schema.ir.json", "__schema_state.json"][:copied]
+    for name in files[:-1]:
+        (root / f"{name}.staging").rename(root / name)
+    shutil.copy(root / f"{files[-1]}.staging", root / files[-1])
+    og.open(root)
+    assert "Tag" in (root / "_schema.ir.json").read_text()
+    assert_settled(root)
+
+
 @pytest.mark.parametrize("case", ["crashed-apply-staged", "crashed-apply-property-staged"])
 def test_a_schema_in_force_before_its_publish_goes_forward(case: str, tmp_path: Path) -> None:
     """A recovery of the engine that dies here leaves it so, and its next one undoes the rest."""

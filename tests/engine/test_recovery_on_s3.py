@@ -10,6 +10,7 @@ from omnigraph_spark import failpoints as points
 from omnigraph_spark.errors import ConflictError
 from omnigraph_spark.failpoints import Failpoint
 from omnigraph_spark.recovery import observe
+from omnigraph_spark.storage import leases
 from tests.engine.graphs import ages
 from tests.engine.recovering import POST, PRE, reached
 from tests.helpers.crashes import crashing, load, write_social
@@ -61,9 +62,12 @@ def test_who_knows_better_does_not_have_to_wait(root: str, s3: S3Server) -> None
     assert ages(graph) == POST
 
 
-def test_a_live_writer_that_is_undone_under_its_feet_tries_again(root: str, s3: S3Server) -> None:
+def test_a_live_writer_that_is_undone_under_its_feet_tries_again(
+    root: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def taken_for_dead() -> None:
         points.disarm()
+        monkeypatch.setattr(leases, "LEASE_SECONDS", 0.0)
         [done] = opened(root, s3).recover(force=True)
         assert done.kind == "RolledBack"
 
@@ -75,9 +79,13 @@ def test_a_live_writer_that_is_undone_under_its_feet_tries_again(root: str, s3: 
     assert graph.recover() == []
 
 
-def test_a_live_writer_that_is_finished_by_another_succeeds(root: str, s3: S3Server) -> None:
+def test_a_live_writer_that_is_finished_by_another_succeeds(
+    root: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def finished() -> None:
         points.disarm()
+        # The writer is slower than its lease, so another takes it for dead.
+        monkeypatch.setattr(leases, "LEASE_SECONDS", 0.0)
         [done] = opened(root, s3).history(limit=1)
         assert done.actor == "omnigraph:recovery"
 

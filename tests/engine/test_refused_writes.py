@@ -30,7 +30,6 @@ from omnigraph_spark.errors import (
     UnsupportedError,
 )
 from omnigraph_spark.names import SCHEMA_APPLY_LOCK
-from omnigraph_spark.preparing import SMALL_MERGE_ROWS
 from tests.engine.writing import COMPANY, PERSON, edges, files, heads, people, transact
 from tests.helpers.builder import GraphBuilder
 
@@ -135,15 +134,6 @@ REFUSED: dict[str, tuple[type[BaseException], Write]] = {
     "columns of a new row": (
         ConstraintViolationError,
         lambda g: g.write(rows(id=["x"], age=[1]), "Person", mode="merge", merge_columns=["age"]),
-    ),
-    "columns of too many rows": (
-        UnsupportedError,
-        lambda g: g.write(
-            pa.table({"name": pa.array(range(SMALL_MERGE_ROWS + 1)).cast(pa.string())}),
-            "Person",
-            mode="merge",
-            merge_columns=["name"],
-        ),
     ),
     "another head": (
         HeadMovedError,

@@ -22,12 +22,12 @@ from omnigraph_spark.errors import ColumnNotFoundError, InvalidFilterError, Inva
 from omnigraph_spark.scan import (
     ScanPlan,
     ScanRequest,
-    ScanSource,
     ScanTask,
     plan_scan,
     read_all,
     read_task,
 )
+from omnigraph_spark.scan_source import ScanSource
 from tests.engine.graphs import PERSON, SOCIAL, refused
 from tests.helpers import golden
 from tests.helpers.builder import GraphBuilder

@@ -22,7 +22,7 @@ from omnigraph_spark.schema.arrow import arrow_schema
 from omnigraph_spark.schema.parser import parse_schema
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.fence import AppendChange
-from omnigraph_spark.storage.merging import discard_change
+from omnigraph_spark.storage.rewriting import discard_change
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.staging import (
     DatasetExistsError,
@@ -190,6 +190,14 @@ def test_rows_of_another_schema_are_staged_as_given_and_read_back(typed: Strict)
     assert list(read_staged(typed.address, files, ["id", "n"], LOCAL)) == [rows]
     with pytest.raises(StorageError, match="different schema"):
         other.stage(rows)
+
+
+def test_rows_this_process_has_just_staged_are_filtered_too(data: Strict) -> None:
+    files = data.stage(people("a", age=1), people("b", age=2))
+
+    [batch] = read_staged(data.address, files, ["id"], data.settings, where="age > 1")
+
+    assert batch.column("id").to_pylist() == ["b"]
 
 
 def test_staged_files_are_filtered_as_a_dataset_is(data: Strict) -> None:

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import omnigraph_spark as og
-from omnigraph_spark import write as writing
 from omnigraph_spark.errors import (
     ColumnNotFoundError,
     ConflictingOptionsError,
@@ -25,14 +24,15 @@ from omnigraph_spark.errors import (
     UnsupportedError,
 )
 from omnigraph_spark.formats.profile import ChangeSummary
-from omnigraph_spark.pending import WriteMode
 from omnigraph_spark.snapshot import GraphReader
-from omnigraph_spark.stage import StageResult
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.staging import StagedFile
-from omnigraph_spark.terms import WriteTerms
-from omnigraph_spark.violations import Violation
-from omnigraph_spark.write import Write
+from omnigraph_spark.writing import write as writing
+from omnigraph_spark.writing.pending import WriteMode
+from omnigraph_spark.writing.stage import StageResult
+from omnigraph_spark.writing.terms import WriteTerms
+from omnigraph_spark.writing.violations import Violation
+from omnigraph_spark.writing.write import Write
 from tests.engine.writing import (
     ABOUT,
     COMPANY,

@@ -12,9 +12,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph_spark as og
-from omnigraph_spark import landing
 from omnigraph_spark import publish as door
-from omnigraph_spark import write as writing
 from omnigraph_spark.errors import (
     ConflictError,
     ConflictingOptionsError,
@@ -29,10 +27,12 @@ from omnigraph_spark.errors import (
     StorageError,
     TypeNotFoundError,
 )
-from omnigraph_spark.inspect import inspect
-from omnigraph_spark.pending import WriteMode
 from omnigraph_spark.storage import manifest_writer
 from omnigraph_spark.storage.objects import IN_DOUBT
+from omnigraph_spark.writing import landing
+from omnigraph_spark.writing import write as writing
+from omnigraph_spark.writing.inspect import inspect
+from omnigraph_spark.writing.pending import WriteMode
 from tests.engine.race_work import write_once
 from tests.engine.writing import (
     COMPANY,

@@ -13,7 +13,11 @@ from omnigraph_spark.failpoints import Failpoint, all_failpoints, arm, disarm
 
 REPOSITORY = Path(__file__).parent.parent.parent
 #: Where outcomes are stated.
-TESTS = ("tests/engine/test_recovery.py", "tests/engine/test_recovery_of_writers.py")
+TESTS = (
+    "tests/engine/test_merge_crashes.py",
+    "tests/engine/test_recovery.py",
+    "tests/engine/test_recovery_of_writers.py",
+)
 
 
 def names_in(path: Path) -> Counter[str]:

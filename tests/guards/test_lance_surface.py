@@ -263,3 +263,15 @@ def test_branch_refs_are_files_named_after_the_percent_encoded_branch(uri: str) 
     content = json.loads(ref.read_text(encoding="utf-8"))
     assert (content["parentBranch"], content["parentVersion"]) == (None, 2)
     assert set(lance.dataset(uri).branches.list()) == {"team/x"}
+
+
+def test_rows_are_taken_by_their_stable_ids_in_the_order_asked_for(uri: str) -> None:
+    dataset = lance.dataset(uri)
+    dataset.merge_insert("id").when_matched_update_all().execute(people("c"))
+    found = dataset.to_table(columns=["id", "_rowid"]).to_pylist()
+    row_ids = {row["id"]: row["_rowid"] for row in found}
+    asked = pa.array([row_ids[id_] for id_ in ("e", "c", "a")], pa.uint64())
+    assert dataset._take_rows(asked, ["id"])["id"].to_pylist() == ["e", "c", "a"]
+    # A row that is gone is passed over: whoever asks has to count.
+    gone = pa.array([row_ids["a"], 1], pa.uint64())
+    assert dataset._take_rows(gone, ["id"])["id"].to_pylist() == ["a"]

@@ -11,10 +11,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from pyspark_omnigraph.procedures import procedures_table
+
 from omnigraph_spark.errors import errors_table
 from omnigraph_spark.options import ReadOptions, options_table
 from omnigraph_spark.tables import tables_table
-from omnigraph_spark.write_options import WriteOptions
+from omnigraph_spark.writing.write_options import WriteOptions
 from tests.helpers.jsonl_cases import differences_table
 
 README = Path(__file__).parent.parent.parent / "README.md"
@@ -26,6 +28,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "errors": errors_table,
     "differences": differences_table,
     "tables": tables_table,
+    "procedures": procedures_table,
 }
 
 

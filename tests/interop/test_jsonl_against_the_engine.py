@@ -16,7 +16,6 @@ from omnigraph_spark.errors import (
     InvalidRecordsError,
     UnsupportedError,
 )
-from omnigraph_spark.intake import Intake
 from omnigraph_spark.jsonl.exporting import export_lines
 from omnigraph_spark.jsonl.reading import read_jsonl
 from omnigraph_spark.names import Ref, TypeKey
@@ -24,7 +23,8 @@ from omnigraph_spark.schema.model import GraphSchema
 from omnigraph_spark.schema.parser import parse_schema
 from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.storage.settings import StorageSettings
-from omnigraph_spark.violations import refuse
+from omnigraph_spark.writing.intake import Intake
+from omnigraph_spark.writing.violations import refuse
 from tests.helpers.engine import run_engine
 from tests.helpers.jsonl_cases import NODES, SCHEMA, Case, Outcome, cases
 

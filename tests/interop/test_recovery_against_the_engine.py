@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -22,8 +23,9 @@ from omnigraph_spark.formats.v4.recoveries import read_recoveries
 from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.recovery.sweep import recover
 from omnigraph_spark.storage.settings import StorageSettings
+from tests.engine.recovering import reached
 from tests.helpers import golden
-from tests.helpers.crashes import WORKS, crashing, die_in, write_social
+from tests.helpers.crashes import WORKS, crashing, die_in, write_dev, write_social
 from tests.helpers.engine import engine_export, engine_json, run_engine
 from tests.helpers.exported import exported_rows
 
@@ -75,6 +77,15 @@ def copy_whole(root: Path, copy: Path) -> Path:
 # -- crashes of ours -------------------------------------------------------------------------------
 
 
+#: What a writer is told that another one overtook: nothing of it is visible.
+CONFLICTS = (
+    "OMNIGRAPH_CONFLICT",
+    "OMNIGRAPH_EXPECTED_VERSION",
+    "OMNIGRAPH_HEAD_MOVED",
+    "OMNIGRAPH_DRIFT",
+)
+
+
 @dataclass(frozen=True)
 class Crash:
     """Where a writer of ours dies, and whether its work is seen in the end."""
@@ -103,6 +114,10 @@ CRASHES = [
     Crash("overwrite", points.DATASET_COMMITTED, 1, seen=True),
     Crash("delete", points.DATASET_COMMITTED, 1, seen=False),
     Crash("delete", points.BEFORE_PUBLISH, 1, seen=True),
+    Crash("merge", points.SIDECAR_WRITTEN, 1, seen=False),
+    Crash("merge", points.DATASET_COMMITTED, 2, seen=False),
+    Crash("merge", points.MERGE_CONFIRMED, 1, seen=True),
+    Crash("merge", points.AFTER_PUBLISH, 1, seen=True),
     Crash("load", points.FORK_CREATED, 1, seen=False, branch="dev"),
     Crash("load", points.SIDECAR_WRITTEN, 1, seen=False, branch="dev"),
     Crash("load", points.DATASET_COMMITTED, 1, seen=False, branch="dev"),
@@ -123,7 +138,11 @@ def exports(before: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     """What the engine exports before any work, and after each one that nothing interrupts."""
     found = {"": engine_export(before)}
     for name, work in WORKS.items():
-        root = Path(shutil.copytree(before, tmp_path_factory.mktemp("after") / name))
+        root = tmp_path_factory.mktemp("after") / name
+        if name == "merge":
+            write_dev(write_social(root))
+        else:
+            shutil.copytree(before, root)
         work(og.open(root))
         found[name] = engine_export(root)
     return found
@@ -138,7 +157,9 @@ def crashed(
 
     def make(number: int) -> tuple[Path, Path]:
         crash, root = CRASHES[number], folder / f"{number}-ours"
-        if crash.branch == "main":
+        if crash.work == "merge":
+            write_dev(write_social(root))
+        elif crash.branch == "main":
             shutil.copytree(before, root)
         else:
             write_social(root).create_branch(crash.branch)
@@ -179,6 +200,58 @@ def assert_the_next_writes_work(root: Path, branch: str) -> None:
     names = {row["data"]["name"] for row in engine_export(root, branch) if "type" in row}
     assert {"Yan", "Zoe"} <= names
     assert our_export(root, branch) == engine_export(root, branch)
+
+
+# -- beside a writer that lives --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("work", ["load", "delete", "overwrite"])
+@pytest.mark.parametrize(
+    ("point", "at"),
+    [
+        (points.SIDECAR_WRITTEN, 1),
+        (points.DATASET_COMMITTED, 1),
+        (points.BEFORE_PUBLISH, 1),
+        (points.AFTER_PUBLISH, 1),
+    ],
+    ids=lambda value: value.name if isinstance(value, Failpoint) else "",
+)
+def test_an_engine_that_opens_the_graph_under_a_live_writer_makes_no_third_state(
+    work: str,
+    point: Failpoint,
+    at: int,
+    before: Path,
+    exports: dict[str, list[Any]],
+    tmp_path: Path,
+) -> None:
+    """RS-28: it takes every sidecar for one of a dead writer, and finishes or undoes the work."""
+    root = Path(shutil.copytree(before, tmp_path / "social"))
+    opened: list[int] = []
+
+    def engine_opens() -> None:
+        points.disarm()
+        opened.append(run_engine("snapshot", root, check=True).returncode)
+
+    told = ""
+    with reached(point, engine_opens, at), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            WORKS[work](og.open(root))
+        except og.OmnigraphError as error:
+            told = error.code
+    assert opened == [0]
+    assert told in ("", "OMNIGRAPH_RECOVERY_REQUIRED", *CONFLICTS)
+    seen = our_export(root)
+    og.open(root)
+    ended = our_export(root)
+    if told == "":
+        assert seen == ended == exports[work]
+    elif told in CONFLICTS:
+        assert seen == ended == exports[""]
+    assert ended in (exports[""], exports[work])
+    assert engine_export(root) == ended
+    assert_clean(root)
+    assert_the_next_writes_work(root, "main")
 
 
 # -- the same state to both ------------------------------------------------------------------------

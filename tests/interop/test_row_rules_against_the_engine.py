@@ -21,9 +21,9 @@ import pyarrow as pa
 import pytest
 
 from omnigraph_spark.errors import OmnigraphError
-from omnigraph_spark.intake import Intake
 from omnigraph_spark.schema.model import EntityType
 from omnigraph_spark.schema.parser import parse_schema
+from omnigraph_spark.writing.intake import Intake
 from tests.helpers.engine import run_engine
 from tests.helpers.exported import exported_rows, lines
 from tests.helpers.pattern_cases import INVALID, NOT_CHECKABLE

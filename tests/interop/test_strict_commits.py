@@ -24,7 +24,7 @@ from omnigraph_spark.storage.fence import (
     UpdateChange,
     commit_fenced,
 )
-from omnigraph_spark.storage.merging import (
+from omnigraph_spark.storage.rewriting import (
     ROW_ADDRESS,
     ROW_ID,
     delete_offsets,

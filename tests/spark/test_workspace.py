@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import omnigraph_spark as og
-from omnigraph_spark import preparing
 from omnigraph_spark.errors import OmnigraphError
 from omnigraph_spark.session import workspace
 from omnigraph_spark.session.workspace import SparkWorkspace
-from omnigraph_spark.workspace import DuckWorkspace, Workspace
+from omnigraph_spark.writing import preparing
+from omnigraph_spark.writing.workspace import DuckWorkspace, Workspace
 
 SCHEMA = """
 node Person {
@@ -159,7 +159,7 @@ def test_a_merge_by_tasks_gives_what_lance_gives(
     new = spark.range(300, 1200, 1, 5).selectExpr(
         "format_string('p%04d', id) AS name", "concat('new ', id) AS mail"
     )
-    text = "node Person { name: String @key  mail: String? }"
+    text = "node Person { name: String @key  mail: String?  age: I64? }"
     results = []
     for number, rows in enumerate((200_000, 0)):
         monkeypatch.setattr(preparing, "SMALL_MERGE_ROWS", rows)
@@ -177,6 +177,15 @@ def test_a_merge_by_tasks_gives_what_lance_gives(
         assert len(set(after.values())) == 1200
         results.append(graph.snapshot().arrow("Person").sort_by("id").to_pylist())
     assert results[0] == results[1]
+    # Tasks look up what is not merged, too.
+    ages = spark.range(0, 1200, 2, 3).selectExpr("format_string('p%04d', id) AS name", "id AS age")
+    graph.write_back(ages, "Person", columns=["age"])
+    expected = [
+        {**row, "age": int(row["id"][1:]) if int(row["id"][1:]) % 2 == 0 else None}
+        for row in results[1]
+    ]
+    assert graph.snapshot().arrow("Person").sort_by("id").to_pylist() == expected
+    assert ids_and_row_ids(graph) == after
 
 
 @pytest.mark.usefixtures("views")
@@ -201,10 +210,12 @@ def test_a_deletion_by_tasks_takes_the_edges_along(
 
 
 def ids_and_row_ids(graph: og.Graph) -> dict[str, int]:
-    from omnigraph_spark.scan import ScanSource, scan_with_places
+    from omnigraph_spark.scan import ScanRequest
+    from omnigraph_spark.scan_source import ScanSource
+    from omnigraph_spark.writing.finding import scan_all
 
-    source = ScanSource.of(graph._state, "Person")
-    schema, batches = scan_with_places(source, ["id"])
+    source, request = ScanSource.of(graph._state, "Person"), ScanRequest(("id",))
+    schema, batches = scan_all(source, request, [request], places=True)
     table = pa.Table.from_batches(batches, schema)
     return dict(
         zip(table.column("id").to_pylist(), table.column("_rowid").to_pylist(), strict=True)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import click
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 import omnigraph_spark as og
 from omnigraph_spark.cli import cli, main
+from omnigraph_spark.cli.query import statements
+from omnigraph_spark.cli.shared import sized
 from omnigraph_spark.version import __version__
 from tests.helpers.builder import GraphBuilder
 from tests.helpers.denied import denied
@@ -49,20 +59,28 @@ def fail(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]
     return ended.value.code, printed.err
 
 
+def size_of(root: str) -> int:
+    return sum(file.stat().st_size for file in Path(root, "nodes").rglob("*.lance"))
+
+
 def test_info_says_what_is_in_a_graph(root: str) -> None:
     commit = og.open(root).snapshot().commit
+    size = sized(size_of(root))
     assert run("info", root).splitlines() == [
         f"{root}  branch main, manifest version 4",
         f"newest commit {commit.id}, {commit.created_at.isoformat()}",
         "branches: dev, main",
-        f"  {'edge:Knows':<32} {0:>14}",
-        f"  {'node:Person':<32} {'1,200':>14}",
+        f"size: {size}; health: 2 findings, see omnigraph-spark health",
+        f"  {'edge:Knows':<32} {0:>14} {'0 B':>12}",
+        f"  {'node:Person':<32} {'1,200':>14} {size:>12}",
     ]
 
 
 def test_info_as_json_is_one_object_with_the_same_facts(root: str) -> None:
     commit = og.open(root).snapshot().commit
-    assert json.loads(run("info", root, "--json")) == {
+    told = json.loads(run("info", root, "--json"))
+    assert [found.split(":")[0] for found in told.pop("health")] == ["missing_index"] * 2
+    assert told == {
         "root": root,
         "branch": "main",
         "manifest_version": 4,
@@ -70,6 +88,7 @@ def test_info_as_json_is_one_object_with_the_same_facts(root: str) -> None:
         "created_at": commit.created_at.isoformat(),
         "branches": ["dev", "main"],
         "types": {"edge:Knows": 0, "node:Person": 1200},
+        "size_bytes": size_of(root),
     }
 
 
@@ -226,3 +245,143 @@ def test_a_conflict_has_an_exit_code_of_its_own(
         main(load)
     assert ended.value.code == 3
     assert capsys.readouterr().err.startswith("[OMNIGRAPH_KEY_CONFLICT]")
+
+
+def test_diff_counts_by_type_and_lists_rows(root: str) -> None:
+    knows = {"added": 1, "removed": 0, "changed": 0}
+    assert json.loads(run("diff", root, "main", "dev", "--json")) == {"edge:Knows": knows}
+    assert run("diff", root, "main", "main").endswith("no difference\n")
+    [line] = run("diff", root, "dev", "main", "--type", "Knows", "--rows").splitlines()
+    row = json.loads(line)
+    assert (row["change"], row["before"]["src"], row["after"]) == ("removed", "p1", None)
+    assert "edge:Knows" in run("diff", root, "4", "dev")
+
+
+def test_changes_prints_a_line_for_each_row(root: str) -> None:
+    [line] = run("changes", root, "--branch", "dev", "--type", "Knows").splitlines()
+    assert line.startswith("insert ")
+    [line] = run("changes", root, "--branch", "dev", "--type", "Knows", "--json").splitlines()
+    assert json.loads(line)["_change_type"] == "insert"
+    assert run("changes", root, "--type", "Person", "--since", "4") == ""
+    assert len(run("changes", root, "--type", "Person", "--net").splitlines()) == 1200
+
+
+@pytest.fixture
+def forked(tmp_path: Path) -> str:
+    """A graph with a branch that can be merged, and one that cannot."""
+    graph = og.create(tmp_path / "g", "node Person { name: String @key age: I32? }")
+    for branch, age in (("main", 1), ("dev", 2), ("main", 3)):
+        row = pa.table(
+            {"name": ["ann" if branch == "main" else "bob"], "age": pa.array([age], pa.int32())}
+        )
+        graph.write(row, "Person", mode="merge", branch=branch, create_from="main")
+    graph.write(pa.table({"name": ["bob"]}), "Person", branch="other", create_from="main")
+    return graph.root
+
+
+def test_merge_brings_a_branch_in_and_says_which_commit(forked: str) -> None:
+    counts = {"inserted": 1, "updated": 0, "deleted": 0}
+    plan = json.loads(run("merge", forked, "dev", "--dry-run", "--json"))
+    assert (plan["outcome"], plan["counts"]) == ("three_way", {"node:Person": counts})
+    assert "1 inserted" in run("merge", forked, "dev", "--dry-run")
+    told = json.loads(run("merge", forked, "dev", "--actor", "max", "--json"))
+    assert told["commit"]["id"] == og.open(forked).snapshot().commit.id
+    assert told["commit"]["actor"] == "max"
+    assert told["changes"]["node:Person"]["inserted"] == 1
+
+
+def test_a_merge_with_conflicts_ends_with_3(
+    forked: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("merge", forked, "dev")
+    code, said = fail(capsys, "merge", forked, "other")
+    assert code == 3
+    assert "DivergentInsert on node:Person 'bob'" in said
+    for more in ((), ("--dry-run",)):
+        done = CliRunner().invoke(cli, ["merge", forked, "other", "--json", *more])
+        assert done.exit_code == 3
+        [conflict] = json.loads(done.stdout)["conflicts"]
+        assert (conflict["id"], json.loads(conflict["ours"])["age"]) == ("bob", 2)
+    run("merge", forked, "other", "--resolve", "ours")
+    assert og.open(forked).entity("Person", "bob") == {"id": "bob", "age": 2, "name": "bob"}
+
+
+def test_snapshot_says_which_versions_are_read(root: str) -> None:
+    told = json.loads(run("snapshot", root, "--branch", "dev", "--json"))
+    assert told["entries"]["edge:Knows"]["dataset_branch"] == "dev"
+    assert told["entries"]["node:Person"]["rows"] == 1200
+    [knows, person] = run("snapshot", root).splitlines()
+    assert knows.split("\t")[:2] == ["edge:Knows", "1"]
+    assert person.split("\t")[3] == "1,200"
+
+
+def test_optimize_and_repair_say_what_they_did(forked: str) -> None:
+    done = {each["type_key"] for each in json.loads(run("optimize", forked, "--json"))}
+    assert "node:Person" in done
+    assert run("repair", forked) == "nothing was written past the graph\n"
+    looked_at = json.loads(run("repair", forked, "--json"))
+    assert {each["classification"] for each in looked_at} == {"no_drift"}
+
+
+# -- on a terminal -----------------------------------------------------------------------------
+
+
+def on_terminal(columns: int, *arguments: str) -> str:
+    """Run the program with a terminal of that many columns, and return what it shows."""
+    outer, inner = pty.openpty()
+    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    program = Path(sys.executable).with_name("omnigraph-spark")
+    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1"}
+    environment.pop("COLUMNS", None)
+    with subprocess.Popen(
+        [program, *arguments], stdin=inner, stdout=inner, stderr=inner, env=environment
+    ) as running:
+        os.close(inner)
+        shown = b""
+        with contextlib.suppress(OSError):
+            while part := os.read(outer, 4096):
+                shown += part
+        assert running.wait() == 0
+    os.close(outer)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r", "")
+
+
+@pytest.mark.parametrize("columns", [60, 140])
+def test_tables_fit_the_terminal_and_nothing_is_cut_off(root: str, columns: int) -> None:
+    shown = on_terminal(columns, "branch", "list", root)
+    assert max(map(len, shown.splitlines())) <= columns
+    head = og.open(root).snapshot().commit.id
+    assert head in re.sub(r"\s", "", shown) or columns < 100
+    assert "types of its own" in shown or columns < 100
+    assert "…" not in shown
+
+
+def test_what_takes_long_shows_that_it_is_at_work_and_leaves_nothing_behind(
+    root: str, tmp_path: Path
+) -> None:
+    shown = on_terminal(100, "export", root, str(tmp_path / "out.jsonl"))
+    assert "exporting to" in shown
+    assert shown.rstrip().splitlines()[-1].split() == ["node:Person", "1,200"]
+
+
+def test_shells_can_complete_commands() -> None:
+    program = Path(sys.executable).with_name("omnigraph-spark")
+    environment = {**os.environ, "COMP_WORDS": "omnigraph-spark hea", "COMP_CWORD": "1"}
+    environment["_OMNIGRAPH_SPARK_COMPLETE"] = "bash_complete"
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "plain,health\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["select 1; select 2"], ["select 1", "select 2"]),
+        (["select ';'\n", "from x;\n"], ["select ';'\nfrom x"]),
+        (['select "a;b", `c;d`;;'], ['select "a;b", `c;d`']),
+        (["select 'not closed;"], []),
+    ],
+)
+def test_statements_end_at_semicolons_outside_of_quotes(
+    lines: list[str], expected: list[str]
+) -> None:
+    assert list(statements(lines)) == expected

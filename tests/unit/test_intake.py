@@ -14,8 +14,8 @@ from omnigraph_spark.errors import (
     SchemaMismatchError,
     UnsupportedError,
 )
-from omnigraph_spark.intake import Intake
 from omnigraph_spark.schema.arrow import arrow_schema
+from omnigraph_spark.writing.intake import Intake
 from tests.helpers.intake import entity, refused, stored, taken
 
 PERSON = entity("node Person { name: String @key  age: I32?  city: String  tags: [String]? }")

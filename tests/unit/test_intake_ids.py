@@ -12,7 +12,7 @@ from ulid import ULID
 
 from omnigraph_spark import clock
 from omnigraph_spark.errors import SchemaMismatchError
-from omnigraph_spark.intake.ids import new_ids
+from omnigraph_spark.writing.intake.ids import new_ids
 from tests.helpers.intake import entity, refused, stored, taken
 
 NOTE = entity("node Note { text: String? }")

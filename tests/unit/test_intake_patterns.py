@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph_spark.errors import UnsupportedError
-from omnigraph_spark.intake import Intake
-from omnigraph_spark.intake.letters import (
+from omnigraph_spark.writing.intake import Intake
+from omnigraph_spark.writing.intake.letters import (
     ANY,
     Ranges,
     complement,
@@ -23,8 +23,8 @@ from omnigraph_spark.intake.letters import (
     union,
     words,
 )
-from omnigraph_spark.intake.patterns import Pattern
-from omnigraph_spark.intake.regex_tree import PatternError
+from omnigraph_spark.writing.intake.patterns import Pattern
+from omnigraph_spark.writing.intake.regex_tree import PatternError
 from tests.helpers.intake import entity, refused, stored
 from tests.helpers.pattern_cases import INVALID, MATCHES, NOT_CHECKABLE
 

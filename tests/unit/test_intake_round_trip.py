@@ -12,11 +12,11 @@ import pytest
 import omnigraph_spark as og
 from omnigraph_spark.blobs import Blobs
 from omnigraph_spark.errors import SchemaMismatchError
-from omnigraph_spark.intake import Intake
 from omnigraph_spark.schema.arrow import arrow_schema
 from omnigraph_spark.schema.columns import columns_of
 from omnigraph_spark.schema.model import EntityType
 from omnigraph_spark.session.types import spark_arrow_schema, spark_schema, to_spark
+from omnigraph_spark.writing.intake import Intake
 from tests.helpers import golden
 from tests.helpers.exported import exported_value
 

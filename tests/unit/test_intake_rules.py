@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from omnigraph_spark.intake import Intake
 from omnigraph_spark.schema.model import NodeType, Property, PropertyType, RangeConstraint, Scalar
+from omnigraph_spark.writing.intake import Intake
 from tests.helpers.intake import entity, refused, stored
 
 ARROW = {

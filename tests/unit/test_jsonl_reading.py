@@ -18,13 +18,13 @@ from omnigraph_spark.errors import (
     StorageError,
     UnsupportedError,
 )
-from omnigraph_spark.intake import Intake
 from omnigraph_spark.jsonl import gathering, spool
 from omnigraph_spark.jsonl.gathering import batch_schema
 from omnigraph_spark.jsonl.reading import read_jsonl, rows_from_lines, stream_rows
 from omnigraph_spark.jsonl.sources import Text
 from omnigraph_spark.schema.model import GraphSchema
 from omnigraph_spark.schema.parser import parse_schema
+from omnigraph_spark.writing.intake import Intake
 
 SCHEMA = parse_schema("""
 node Person { name: String @key  age: I32?  born: Date?  seen: DateTime?  photo: Blob? }

@@ -40,6 +40,11 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "vectors": ("Array", "array"),
     "batchSize": ("1000", 1000),
     "splitBytes": ("64m", 64 << 20),
+    "pushdown": ("false", False),
+    "sharedMemory": ("false", False),
+    "readChangeFeed": ("TRUE", True),
+    "startingVersion": ("12", "12"),
+    "endingVersion": (COMMIT, COMMIT),
 }
 FIELDS = {declared.metadata["key"]: declared for declared in ReadOptions.declared()}
 ALIASES = {
@@ -63,7 +68,9 @@ def test_each_option_becomes_its_value_and_leaves_the_others_at_their_defaults(k
 def test_defaults_are_those_the_readme_prints() -> None:
     options = ReadOptions.parse({})
     assert (options.branch, options.blobs, options.vectors) == ("main", "descriptor", "array")
-    others = set(FIELDS) - {"branch", "blobs", "vectors"}
+    assert options.pushdown
+    assert options.shared_memory
+    others = set(FIELDS) - {"branch", "blobs", "vectors", "pushdown", "sharedMemory"}
     assert {key for key in others if getattr(options, FIELDS[key].name) is not None} == set()
 
 

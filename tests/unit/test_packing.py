@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph_spark.packing import SPLIT_BYTES, Piece, pack_fragments
-from omnigraph_spark.storage.datasets import Fragment
+from omnigraph_spark.storage.parts import Fragment
 
 MIB = 1 << 20
 
@@ -186,3 +186,10 @@ def test_fragments_whose_rows_are_all_deleted_are_left_out() -> None:
 
 def test_fragments_of_unknown_size_are_read_together() -> None:
     assert pack(equal_fragments(1000, 10, 0)) == [Piece(tuple(range(1000)))]
+
+
+def test_fragments_of_about_one_size_make_as_many_tasks_as_there_are_cores() -> None:
+    fragments = [fragment(n, 40, 90 * MIB + n % 3) for n in range(10)]
+    for cores in (1, 2, 5, 10):
+        pieces = pack_fragments(fragments, 0.1, SPLIT_BYTES, may_split=False, spread_over=cores)
+        assert len(pieces) == cores

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from omnigraph_spark.repacking import plan_packs
-from omnigraph_spark.stage import StageLimits
 from omnigraph_spark.storage.staging import StagedFile
+from omnigraph_spark.writing.repacking import plan_packs
+from omnigraph_spark.writing.stage import StageLimits
 
 LIMITS = StageLimits(max_rows_per_file=1600, max_bytes_per_file=16_000)
 

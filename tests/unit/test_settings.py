@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pickle
 
+import botocore
 import pytest
 
-from omnigraph_spark.errors import ConflictingOptionsError
+from omnigraph_spark.errors import ConflictingOptionsError, InvalidOptionError, StorageError
+from omnigraph_spark.storage.credentials import chain_source
 from omnigraph_spark.storage.settings import StorageSettings
 
 SECRET = "wJalrXUtnFEMI"
@@ -30,16 +32,17 @@ def resolve(given: dict[str, str] | None = None, /, **environ: str) -> StorageSe
     ],
 )
 def test_each_aws_variable_becomes_a_setting_of_lance(variable: str, setting: str) -> None:
-    assert resolve(**{variable: "x"}).for_lance() == {setting: "x"}
+    assert resolve(**{variable: "x"}).known == {setting: "x"}
 
 
 def test_nothing_given_and_nothing_in_the_environment_is_nothing() -> None:
-    assert resolve().for_lance() == {}
-    assert resolve(HOME="/home/x", AWS_PROFILE="work").for_lance() == {}
+    assert resolve().known == {}
+    assert resolve(HOME="/home/x").known == {}
+    assert resolve().for_lance("/data/social") == {}
 
 
 def test_an_empty_variable_counts_as_absent() -> None:
-    assert resolve(AWS_REGION="", AWS_DEFAULT_REGION="eu-west-1").for_lance() == {
+    assert resolve(AWS_REGION="", AWS_DEFAULT_REGION="eu-west-1").known == {
         "aws_region": "eu-west-1"
     }
 
@@ -51,7 +54,7 @@ def test_the_more_specific_variable_wins() -> None:
         AWS_ENDPOINT_URL="http://any",
         AWS_ENDPOINT_URL_S3="http://s3",
     )
-    assert settings.for_lance() == {"aws_region": "eu-west-1", "aws_endpoint": "http://s3"}
+    assert settings.known == {"aws_region": "eu-west-1", "aws_endpoint": "http://s3"}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +88,7 @@ def test_an_option_wins_over_the_environment_in_each_of_lance_s_spellings(
         AWS_ALLOW_HTTP="env",
         AWS_S3_FORCE_PATH_STYLE="true",
     )
-    known = settings.for_lance()
+    known = settings.known
     assert known[setting] == "from the option"
     assert [key for key, value in known.items() if value == "from the option"] == [setting]
 
@@ -94,11 +97,11 @@ def test_two_spellings_of_one_setting_must_agree_and_their_values_are_not_shown(
     with pytest.raises(ConflictingOptionsError, match="'Token' and 'session_token'") as refused:
         resolve({"Token": SECRET, "session_token": "other"})
     assert SECRET not in str(refused.value)
-    assert resolve({"token": "t", "session_token": "t"}).for_lance() == {"aws_session_token": "t"}
+    assert resolve({"token": "t", "session_token": "t"}).known == {"aws_session_token": "t"}
 
 
 def test_a_setting_lance_knows_and_we_do_not_passes_through() -> None:
-    assert resolve({"Proxy_URL": "http://Proxy"}).for_lance() == {"proxy_url": "http://Proxy"}
+    assert resolve({"Proxy_URL": "http://Proxy"}).known == {"proxy_url": "http://Proxy"}
 
 
 def test_only_what_the_caller_gave_is_handed_on_to_other_processes() -> None:
@@ -116,10 +119,11 @@ def test_given_settings_resolve_to_themselves_in_the_other_process() -> None:
 
 def test_lance_and_boto3_get_the_same_settings() -> None:
     arguments = resolve(
-        {"endpoint": "http://s3", "token": "t"},
+        {"endpoint": "https://s3"},
         AWS_REGION="eu-west-1",
         AWS_ACCESS_KEY_ID="id",
         AWS_SECRET_ACCESS_KEY=SECRET,
+        AWS_SESSION_TOKEN="t",
     ).for_boto3()
     del arguments["config"]
     assert arguments == {
@@ -127,7 +131,7 @@ def test_lance_and_boto3_get_the_same_settings() -> None:
         "aws_access_key_id": "id",
         "aws_secret_access_key": SECRET,
         "aws_session_token": "t",
-        "endpoint_url": "http://s3",
+        "endpoint_url": "https://s3",
     }
 
 
@@ -163,9 +167,93 @@ def test_path_style_is_taken_from_lance_s_setting_or_the_variable(
     assert settings.for_boto3()["config"].s3 == {"addressing_style": style}
 
 
+def test_lance_gets_settings_for_buckets_only_and_with_bounded_patience() -> None:
+    settings = resolve({"access_key_id": "id", "secret_access_key": SECRET, "region": "r"})
+    assert settings.for_lance("/data/social") == {}
+    assert settings.for_lance("s3://b/g") == {
+        "aws_access_key_id": "id",
+        "aws_secret_access_key": SECRET,
+        "aws_region": "r",
+        "client_max_retries": "3",
+        "client_retry_timeout": "30",
+        "connect_timeout": "3s",
+        "timeout": "30s",
+    }
+
+
+def test_patience_can_be_set_like_everything_else() -> None:
+    given = {"access_key_id": "i", "secret_access_key": "s", "client_max_retries": "0"}
+    settings = resolve(given)
+    assert settings.for_lance("s3://b/g")["client_max_retries"] == "0"
+    assert settings.for_boto3()["config"].retries["total_max_attempts"] == 1
+    with pytest.raises(InvalidOptionError, match="client_max_retries"):
+        resolve({**given, "client_max_retries": "often"}).for_boto3()
+
+
+def test_a_server_of_one_s_own_needs_no_region() -> None:
+    given = {"endpoint": "https://s3", "access_key_id": "i", "secret_access_key": "s"}
+    settings = resolve(given)
+    assert settings.for_lance("s3://b/g")["aws_region"] == "us-east-1"
+    assert settings.for_boto3()["region_name"] == "us-east-1"
+
+
+def test_plain_http_has_to_be_allowed_and_a_password_in_an_address_is_not_shown() -> None:
+    given = {"endpoint": f"http://me:{SECRET}@s3:9000", "access_key_id": "i"}
+    with pytest.raises(StorageError, match=r"http://s3:9000.*AWS_ALLOW_HTTP") as refused:
+        resolve(given).for_boto3()
+    assert SECRET not in str(refused.value)
+    assert resolve({**given, "allow_http": "true"}).for_boto3()["endpoint_url"]
+
+
+def test_a_public_bucket_is_read_without_keys() -> None:
+    settings = resolve({"skip_signature": "true"})
+    assert settings.keys("s3://b/g") is None
+    assert settings.for_boto3()["config"].signature_version is botocore.UNSIGNED
+
+
+# -- layers ------------------------------------------------------------------------------------
+
+
+def test_options_win_over_the_session_and_the_session_over_the_environment() -> None:
+    settings = StorageSettings.resolve(
+        {"region": "of the option"},
+        {"AWS_REGION": "e", "AWS_ENDPOINT_URL": "https://e", "AWS_ALLOW_HTTP": "true"},
+        {"aws_region": "s", "aws_endpoint": "https://session"},
+    )
+    assert settings.known == {
+        "aws_region": "of the option",
+        "aws_endpoint": "https://session",
+        "allow_http": "true",
+    }
+    # A process without the session needs what it said.
+    assert settings.handed_on() == {
+        "aws_region": "of the option",
+        "aws_endpoint": "https://session",
+    }
+
+
+def test_keys_of_one_place_are_not_mixed_with_a_token_of_another() -> None:
+    environ = {"AWS_ACCESS_KEY_ID": "e", "AWS_SECRET_ACCESS_KEY": "e", "AWS_SESSION_TOKEN": "e"}
+    session = {"aws_access_key_id": "s", "aws_secret_access_key": "s"}
+    assert StorageSettings.resolve({}, environ, session).known == session
+    own = {"access_key_id": "o", "secret_access_key": "o"}
+    assert StorageSettings.resolve(own, environ, session).known == {
+        "aws_access_key_id": "o",
+        "aws_secret_access_key": "o",
+    }
+
+
+def test_a_profile_given_as_an_option_wins_over_keys_in_the_environment() -> None:
+    environ = {"AWS_ACCESS_KEY_ID": "e", "AWS_SECRET_ACCESS_KEY": "e"}
+    settings = StorageSettings.resolve({"profile": "work"}, environ)
+    assert settings.known == {"aws_profile": "work"}
+    assert settings.source == chain_source("work")
+    assert StorageSettings.resolve({}, {**environ, "AWS_PROFILE": "work"}).source is None
+
+
 def test_lance_is_told_of_path_style_too() -> None:
     settings = resolve(AWS_S3_FORCE_PATH_STYLE="true")
-    assert settings.for_lance() == {"aws_virtual_hosted_style_request": "false"}
+    assert settings.known == {"aws_virtual_hosted_style_request": "false"}
 
 
 # -- secrets, keys of caches -------------------------------------------------------------------
@@ -193,4 +281,4 @@ def test_settings_survive_the_way_to_another_process() -> None:
     settings = resolve({"aws_secret_access_key": SECRET})
     arrived = pickle.loads(pickle.dumps(settings))
     assert arrived == settings
-    assert arrived.for_lance() == {"aws_secret_access_key": SECRET}
+    assert arrived.known == {"aws_secret_access_key": SECRET}

@@ -34,6 +34,13 @@ from tests.helpers.denied import denied
             "Expected: x",
         ),
         ("Generic LocalFileSystem error: Unable to walk dir", "Unable to walk dir"),
+        (
+            "HEAD k - Server returned non-2xx status code: 400 Bad Request:\n",
+            (
+                "HEAD k - Server returned non-2xx status code: 400 Bad Request, without a "
+                "reason: that is how servers refuse credentials that have expired"
+            ),
+        ),
         # Words of ours in the middle stay.
         ("the External error: is here", "the External error: is here"),
         ("", ""),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph_spark.errors import ConstraintViolationError
-from omnigraph_spark.violations import SHOWN_IDS, Violation, merge, refuse, violation_of
+from omnigraph_spark.writing.violations import SHOWN_IDS, Violation, merge, refuse, violation_of
 
 
 def _range(*ids: str, column: str = "age", message: str = "too old") -> Violation:

@@ -1,0 +1,56 @@
+"""Arrow's memory in the JVM: what a scan took it gives back, however the query ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.catalog.catalogs import new_catalog, rows
+from tests.helpers.builder import GraphBuilder
+from tests.helpers.sources import failure
+
+#: Tasks that were cancelled end a little after their job.
+_PATIENCE_S = 20.0
+
+
+def is_all_given_back(spark: SparkSession) -> bool:
+    allocator = spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        if allocator.getAllocatedMemory() == 0 and allocator.getChildAllocators().isEmpty():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.fixture
+def og(spark: SparkSession, people: GraphBuilder) -> str:
+    """Batches of three rows, and limits that Spark itself evaluates."""
+    return new_catalog(spark, people.root, batchSize="3", pushdown="false")
+
+
+QUERIES: dict[str, Callable[[SparkSession, str], object]] = {
+    "a limit": lambda spark, t: rows(spark, f"SELECT * FROM {t} LIMIT 2"),
+    "the first rows": lambda spark, t: spark.table(t).take(1),
+    "an exists": lambda spark, t: rows(
+        spark, f"SELECT 1 FROM {t} a WHERE EXISTS (SELECT 1 FROM {t} b WHERE b.age > a.age) LIMIT 1"
+    ),
+    "a sort": lambda spark, t: rows(spark, f"SELECT * FROM {t} ORDER BY age DESC, name"),
+    "a join": lambda spark, t: rows(spark, f"SELECT * FROM {t} a JOIN {t} b ON a.age = b.age + 1"),
+    "an iterator that is left": lambda spark, t: next(spark.table(t).toLocalIterator()),
+    "failing tasks": lambda spark, t: failure(
+        lambda: rows(spark, f"SELECT if(age = 55, raise_error('so'), age) FROM {t}")
+    ),
+    "a limit that is pushed": lambda spark, t: rows(spark, "SELECT * FROM og.nodes.Person LIMIT 2"),
+}
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_nothing_is_left(
+    spark: SparkSession, og: str, query: Callable[[SparkSession, str], object]
+) -> None:
+    query(spark, f"{og}.nodes.Person")
+    assert is_all_given_back(spark)

@@ -1,0 +1,85 @@
+"""The lock of a branch on an object store: one holder, waiters in turn, dead ones forgotten."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from omnigraph_spark.errors import ConflictError
+from omnigraph_spark.storage.leases import leased
+from omnigraph_spark.storage.objects import ObjectStore, objects_at
+from omnigraph_spark.storage.settings import StorageSettings
+from tests.helpers.s3 import S3Server
+
+
+@pytest.fixture
+def place(s3: S3Server) -> tuple[ObjectStore, str]:
+    address = f"s3://{s3.make_bucket()}/g/__recovery/main.lock"
+    return objects_at(address, StorageSettings.resolve(s3.storage_options, {})), address
+
+
+def test_a_lease_is_there_while_it_is_held_and_costs_two_requests(
+    s3: S3Server, place: tuple[ObjectStore, str]
+) -> None:
+    store, address = place
+    s3.reset()
+    with leased(store, address, wait_seconds=0):
+        assert s3.counts() == {"PUT": 1}
+        assert store.read(address)
+    assert s3.counts() == {"PUT": 1, "GET": 1, "DELETE": 1}
+    assert store.read(address) is None
+
+
+def test_who_does_not_want_to_wait_is_told_at_once(place: tuple[ObjectStore, str]) -> None:
+    store, address = place
+    with (
+        leased(store, address, wait_seconds=0),
+        pytest.raises(ConflictError, match=r"main\.lock"),
+        leased(store, address, wait_seconds=0),
+    ):
+        pass
+    assert store.read(address) is None
+
+
+def test_waiters_take_turns_and_never_two_at_once(place: tuple[ObjectStore, str]) -> None:
+    store, address = place
+    inside, most, turns = 0, 0, 0
+
+    def work() -> None:
+        nonlocal inside, most, turns
+        with leased(store, address, wait_seconds=60):
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0.02)
+            inside -= 1
+            turns += 1
+
+    threads = [threading.Thread(target=work) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (most, turns) == (1, 5)
+
+
+def test_the_lease_of_a_dead_writer_ends_by_the_watch_of_who_waits(
+    place: tuple[ObjectStore, str],
+) -> None:
+    store, address = place
+    store.write(address, b"of a writer that died")
+    began = time.monotonic()
+    with leased(store, address, wait_seconds=30, lease_seconds=0.3):
+        assert time.monotonic() - began >= 0.3
+        assert store.read(address) != b"of a writer that died"
+
+
+def test_a_slow_writer_does_not_delete_the_lease_of_the_next(
+    place: tuple[ObjectStore, str],
+) -> None:
+    store, address = place
+    with leased(store, address, wait_seconds=0, lease_seconds=0.01):
+        time.sleep(0.02)
+        store.write(address, b"the next one's")
+    assert store.read(address) == b"the next one's"
