@@ -2,6 +2,7 @@
 
 ``python -m benchmarks.load --nodes 10000000 --edges 30000000`` sets the size. Peak memory is what
 the kernel counted (`VmHWM`): of this process, of the JVM, and of the largest Python worker.
+``--checked-by`` has the rules across rows checked by DuckDB or by Spark, whatever the size.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from tempfile import TemporaryDirectory
 from pyspark.sql import DataFrame, SparkSession
 
 import omnigraph_spark as og
+from benchmarks.processes import peak_mib, tree
+from omnigraph_spark.session import workspace
 from omnigraph_spark.session.local import local_session
 
 SCHEMA = """
@@ -30,6 +33,8 @@ node Person {
 edge Knows: Person -> Person { since: Date? }
 """
 _EVERY_S = 0.2
+#: From how many rows on Spark checks, for each of the two to do it.
+_SPARK_ROWS = {"spark": 0, "duckdb": 1 << 62}
 
 
 class Memory:
@@ -55,45 +60,14 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._over.wait(_EVERY_S):
-            for process, command in _below(os.getpid()):
-                peak = _peak_mib(process)
-                if "java" in command:
+            for process in tree():
+                if process.id == os.getpid():
+                    continue
+                peak = peak_mib(process.id)
+                if "java" in process.command:
                     self.java = max(self.java, peak)
-                elif "python" in command:
+                elif "python" in process.command:
                     self.worker = max(self.worker, peak)
-
-
-def _below(root: int) -> list[tuple[int, str]]:
-    """All processes that this one started, directly or not, with their commands."""
-    parents: dict[int, int] = {}
-    commands: dict[int, str] = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            stat = (entry / "stat").read_text()
-        except OSError:
-            # It ended since the listing.
-            continue
-        # The command is in parentheses, and may hold any character.
-        command, rest = stat[stat.index("(") + 1 :].rsplit(")", 1)
-        parents[int(entry.name)] = int(rest.split()[1])
-        commands[int(entry.name)] = command
-    found = {root}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return [(process, commands[process]) for process in found if process != root]
-
-
-def _peak_mib(process: int) -> float:
-    try:
-        status = Path(f"/proc/{process}/status").read_text()
-    except OSError:
-        return 0.0
-    for line in status.splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    return 0.0
 
 
 def people(spark: SparkSession, rows: int, partitions: int) -> DataFrame:
@@ -123,7 +97,9 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=8)
     parser.add_argument("--cores", default="*")
     parser.add_argument("--check", default="all", choices=("all", "rows"))
+    parser.add_argument("--checked-by", default="size", choices=("size", *_SPARK_ROWS))
     given = parser.parse_args()
+    workspace.SPARK_ROWS = _SPARK_ROWS.get(given.checked_by, workspace.SPARK_ROWS)
     spark = local_session("load", given.cores)
     with TemporaryDirectory(prefix="omnigraph-load-") as folder, Memory() as memory:
         graph = og.create(Path(folder) / "graph", SCHEMA, spark=spark)

@@ -1,0 +1,78 @@
+"""A bar chart of ratios as SVG: one row for each work, a bar for each contestant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+
+from benchmarks.measure import Timing
+
+_COLOURS = {
+    "omnigraph": "#0072b2",
+    "pip": "#56b4e9",
+    "pylance": "#009e73",
+    "simplest": "#cccccc",
+    "parquet": "#e69f00",
+    "delta": "#d55e00",
+    "engine": "#cc79a7",
+}
+_LEFT, _WIDTH, _BAR, _GAP, _HEAD = 190, 560, 13, 12, 76
+#: Bars that are longer end here, with their number beside them.
+_LONGEST = 2.0
+
+
+def chart(works: Mapping[str, Mapping[str, Timing]], title: str) -> str:
+    """Draw every work's wall times, each divided by the baseline's, which is the line at 1."""
+    from benchmarks.report import baseline
+
+    body: list[str] = []
+    y = _HEAD
+    for work, timings in works.items():
+        base = timings[baseline(timings)].wall_s
+        middle = y + _BAR * len(timings) / 2 + 4
+        body.append(_text(_LEFT - 10, middle, work, anchor="end"))
+        for who, timing in timings.items():
+            body += _bar(y, who, timing.wall_s / base, timing.wall_s)
+            y += _BAR
+        y += _GAP
+    one = _LEFT + _WIDTH / _LONGEST
+    body.append(f'<line x1="{one}" x2="{one}" y1="{_HEAD - 8}" y2="{y}" stroke="#333"/>')
+    return "\n".join(_framed(y + 10, title, body)) + "\n"
+
+
+def _framed(height: float, title: str, body: list[str]) -> Iterator[str]:
+    width = _LEFT + _WIDTH + 110
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height:.0f}" '
+        'font-family="sans-serif" font-size="12">'
+    )
+    yield f'<rect width="{width}" height="{height:.0f}" fill="white"/>'
+    yield _text(10, 20, "Wall time beside the baseline (line at 1; shorter is faster)", bold=True)
+    yield _text(10, 38, title)
+    x = 10.0
+    for who, colour in _COLOURS.items():
+        yield f'<rect x="{x}" y="48" width="12" height="12" fill="{colour}"/>'
+        yield _text(x + 16, 58, who)
+        x += 28 + 8 * len(who)
+    yield from body
+    yield "</svg>"
+
+
+def _bar(y: float, who: str, ratio: float, seconds: float) -> Iterator[str]:
+    length = min(ratio, _LONGEST) / _LONGEST * _WIDTH
+    yield (
+        f'<rect x="{_LEFT}" y="{y}" width="{max(length, 1):.1f}" height="{_BAR - 2}" '
+        f'fill="{_COLOURS.get(who, "#999999")}"/>'
+    )
+    took = f"{seconds:.2f} s" if seconds >= 0.1 else f"{seconds * 1000:.0f} ms"
+    yield _text(_LEFT + length + 5, y + _BAR - 4, f"{ratio:.2f}  ({took})", size=10)
+
+
+def _text(
+    x: float, y: float, text: str, anchor: str = "start", bold: bool = False, size: int = 12
+) -> str:
+    weight = ' font-weight="bold"' if bold else ""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}"{weight}>'
+        f"{escape(text)}</text>"
+    )
