@@ -8,21 +8,25 @@ VENV := $(if $(filter 4.2,$(SPARK)),.venv,.venv-$(SPARK))
 BIN  := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST ?= $(BIN)/python -m pytest
-NO_JVM := tests --ignore=tests/spark -n 2 --dist worksteal
+NO_JVM := tests --ignore=tests/spark --ignore=tests/catalog --ignore=tests/lakehouse --ignore=tests/notebooks -n 2 --dist worksteal
 ARGS ?=
+ROUNDS ?= 200
 
-.PHONY: help demo test check smoke format jar bench clean needs-python needs-java
+.PHONY: help demo test check stranger smoke faults s3-faults races format jar bench bench-quick s3-server clean needs-python needs-java
 
 help:  ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 	@echo "  SPARK=4.1 with test, check or smoke uses that line of Spark (default 4.2)"
 
-demo: $(READY) needs-java  ## Install what is needed and read a graph with local Spark
+demo: jar  ## Install what is needed and show a graph in local Spark: write, SQL, branch, merge, recover
 	@$(BIN)/omnigraph-spark demo
 
-test: check needs-java  ## Install what is needed and run all tests
+test: check jar  ## Install what is needed and run all tests
 	$(PYTEST) $(NO_JVM) -m "engine or slow" $(ARGS)
 	$(PYTEST) tests/spark $(ARGS)
+	$(PYTEST) tests/catalog $(ARGS)
+	$(PYTEST) tests/lakehouse $(ARGS)
+	$(PYTEST) tests/notebooks $(ARGS)
 
 check: $(READY)  ## Format, lint, types, import contracts, and the fast tests that need no JVM
 	$(BIN)/ruff format --check .
@@ -31,18 +35,40 @@ check: $(READY)  ## Format, lint, types, import contracts, and the fast tests th
 	$(BIN)/lint-imports --no-cache
 	$(PYTEST) $(NO_JVM) -m "not engine and not slow" $(ARGS)
 
-smoke: $(READY) needs-java  ## The short set of Spark tests, for another line of Spark
-	$(PYTEST) tests -m smoke $(ARGS)
+stranger:  ## In a fresh clone with an empty HOME: the demonstration, every block of README, every notebook
+	tests/stranger.sh
+
+smoke: jar  ## The short set of Spark tests, for another line of Spark
+	$(PYTEST) tests --ignore=tests/catalog -m smoke $(ARGS)
+	$(PYTEST) tests/catalog -m smoke $(ARGS)
+
+faults: $(READY)  ## The long proof: processes killed after every change to a file, random histories, a ledger
+	$(BIN)/python -W ignore -m tests.faults $(ARGS)
+
+races: $(READY)  ## Sixteen processes write to one graph at once, 200 rounds (ROUNDS=…)
+	OMNIGRAPH_ROUNDS=$(ROUNDS) $(PYTEST) tests/engine/test_concurrent_writers.py -s -m "not engine" $(ARGS)
 
 format: $(READY)  ## Format the code and fix what the linter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-jar:  ## Build the Java plugin (this version has none)
-	@echo "Nothing to build: this version reads graphs through the Python data source, without a jar."
+jar: $(READY) needs-java  ## Build the jar of the SQL catalog, when its sources changed
+	@$(BIN)/python catalog/build_jar.py
 
-bench: $(READY) needs-java  ## Print how fast graphs are read, next to Spark's own Parquet reader
-	$(BIN)/python -m benchmarks.read $(ARGS)
+s3-faults: $(READY)  ## The long proof on S3: 200 random histories over a network that fails, a ledger
+	$(BIN)/python -W ignore -m tests.faults.s3histories $(ARGS)
+
+s3-server: .tools/versitygw  ## Install a production S3 gateway for the tests, inside this folder (needs Go)
+
+.tools/versitygw:
+	@command -v go >/dev/null 2>&1 || { echo "versitygw is built with Go, and none was found; without it its tests are skipped"; exit 1; }
+	GOBIN=$(CURDIR)/.tools go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+bench: jar  ## Ratios to Parquet, Delta and the engine; ARGS="--rows 10M --only scans"
+	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-quick: jar  ## A few works on few rows; fails when one is twice as slow as recorded
+	$(BIN)/python -m benchmarks.quick $(ARGS)
 
 clean:  ## Remove the environments and caches
 	rm -rf .venv .venv-4.1 .mypy_cache .ruff_cache .pytest_cache .hypothesis
