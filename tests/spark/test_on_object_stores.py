@@ -228,10 +228,11 @@ def test_keys_that_expire_are_renewed_by_tasks_that_were_planned_with_the_old_on
                 assert ages(frame) == RING
                 rounds += 1
                 graph.write(people(spark, 100 * rounds, 100 * rounds + 5), "Person")
+            # Asked while the network is there: a graph reads again what it wrote itself.
+            assert graph.snapshot().rows("Person") == 20 + 5 * rounds
         used = {call.access_key for call in proxy.calls}
     assert refused == []
     assert len(used) > 2
-    assert graph.snapshot().rows("Person") == 20 + 5 * rounds
 
 
 def test_keys_that_expired_end_a_job_cleanly(
