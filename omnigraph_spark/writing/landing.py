@@ -205,6 +205,9 @@ def land(manifest: Manifest, landing: Landing) -> Commit:
         raise PartlyLanded(sidecar, error) from error
     except ConflictError as error:
         raise PartlyLanded(sidecar, _overtaken(error)) from error
+    except DamagedGraphError as error:
+        # To callers it would mean that nothing moved, and that what was staged can go.
+        raise RecoveryRequiredError((sidecar.operation_id,), str(error)) from error
     if commit.id != landing.lineage.commit_id:
         # Another process did the same piece of work, and perhaps with other types than these.
         raise PartlyLanded(sidecar, PlanAgain(f"commit {commit.id} did this work already"))

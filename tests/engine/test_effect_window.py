@@ -16,8 +16,11 @@ from omnigraph_spark.errors import (
     ConstraintViolationError,
     DriftError,
     KeyConflictError,
+    OmnigraphError,
+    StorageError,
 )
 from omnigraph_spark.failpoints import Failpoint
+from omnigraph_spark.storage.datasets import PinnedDataset
 from tests.engine.recovering import reached
 from tests.engine.writing import (
     COMPANY,
@@ -189,4 +192,31 @@ def test_a_node_that_gets_an_edge_meanwhile_is_not_deleted_from_under_it(
     gone = told == "rebase"
     assert ("Dan" in ids(graph.refresh(), "Person")) != gone
     assert ("k9" in ids(graph, "Knows")) != gone
+    assert_whole(graph)
+
+
+@pytest.mark.parametrize("point", [points.BEFORE_PUBLISH], ids=name_of)
+def test_a_manifest_that_cannot_be_read_for_a_moment_leaves_the_moved_rows_to_recovery(
+    graph: og.Graph, other: GraphBuilder, point: Failpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RS-14: another publish makes ours look again, and then the disk does not answer."""
+
+    def fail(*_: object) -> None:
+        raise StorageError("permanent", graph.root, "too many open files")
+
+    def overtake() -> None:
+        publish(other, NOTE, {"id": "Theirs", "text": "theirs"})
+        monkeypatch.setattr(PinnedDataset, "table", fail)
+
+    with reached(point, overtake), pytest.raises(OmnigraphError):
+        write_both(graph)
+    monkeypatch.undo()
+    graph.recover()
+    graph.refresh()
+    # All of it or nothing, and what is visible can be read.
+    there = "Globex" in ids(graph, "Company")
+    assert ("Dan" in ids(graph, "Person")) == there
+    assert "Theirs" in ids(graph, "Note")
+    assert_whole(graph)
+    transact(graph, lambda tx: tx.merge("Person", people(Dan=2)))
     assert_whole(graph)
