@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 
 #: Rows of partial results that wait before they are aggregated again.
 _WAITING_ROWS = 40_000
+#: Their bytes: a column of texts in one piece ends at two gigabytes.
+_WAITING_BYTES = 64 << 20
 # A batch whose groups are more than one in so many rows gains nothing from being grouped.
 _WORTHWHILE = 4
 _BEYOND = 1 << 63
@@ -96,9 +98,9 @@ def partial_aggregates(
         worthwhile = not wanted.groups or grouped.num_rows * _WORTHWHILE <= batch.num_rows
         waiting.append(grouped)
         bound += largest
-        if sum(each.num_rows for each in waiting) > _WAITING_ROWS:
+        if _is_much(waiting):
             waiting = [_grouped(_joined(waiting), wanted)]
-            if waiting[0].num_rows * 2 > _WAITING_ROWS:
+            if _is_much([*waiting, *waiting]):
                 yield from waiting
                 waiting, bound = [], 0
     if waiting:
@@ -148,10 +150,18 @@ def _scalar(column: pa.Array[Any], function: Function) -> pa.Array[Any]:
     return cast("pa.Array[Any]", pa.repeat(cast(Any, result.cast(column.type)), 1))
 
 
+def _is_much(waiting: Sequence[pa.RecordBatch]) -> bool:
+    """Tell whether partial results take more room than they should."""
+    rows = sum(each.num_rows for each in waiting)
+    return rows > _WAITING_ROWS or sum(each.nbytes for each in waiting) > _WAITING_BYTES
+
+
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    # What does not fit one batch would be several.
+    [whole] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return whole
 
 
 def _names(wanted: Aggregation) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from omnigraph_spark import aggregates
 from omnigraph_spark.aggregates import Aggregation, Function, partial_aggregates
 
 SCHEMA = pa.schema(
@@ -151,3 +152,12 @@ def test_sums_of_doubles_are_doubles() -> None:
     parts = list(partial_aggregates(batches(given, 100), SCHEMA, wanted))
     assert added_up(parts, wanted) == expected(given, wanted)
     assert parts[0].schema.field("c1").type == pa.float64()
+
+
+def test_long_texts_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aggregates, "_WAITING_BYTES", 10_000)
+    given = [{**row, "k": f"{place % 40:01000}"} for place, row in enumerate(rows(800, 1))]
+    wanted = Aggregation(("k",), (Function("count_all"), Function("sum", "n")))
+    parts = list(partial_aggregates(batches(given, 200), SCHEMA, wanted))
+    assert len(parts) > 1
+    assert added_up(parts, wanted) == expected(given, wanted)
