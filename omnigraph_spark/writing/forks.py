@@ -1,12 +1,19 @@
 """The Lance branch of a dataset that a graph branch writes to: made at its first write there.
 
 A fork that the manifest does not place is left over from a write that never became visible. It is
-taken over when it still stands exactly where this write would fork, and made anew otherwise.
+taken over when it still stands exactly where this write would fork, and made anew otherwise. The
+engine also leaves forks behind that were visible once: its merge lets a branch pin the main line
+again. Branches that were made before that still read such a fork, so it then stays.
 """
 
 from __future__ import annotations
 
-from omnigraph_spark.errors import BranchExistsError, RecoveryRequiredError
+from omnigraph_spark.errors import (
+    BranchExistsError,
+    BranchNotFoundError,
+    RecoveryRequiredError,
+    UnsupportedError,
+)
 from omnigraph_spark.failpoints import FORK_CREATED
 from omnigraph_spark.formats.v4.sidecar import list_sidecars, read_sidecar
 from omnigraph_spark.manifest import Manifest
@@ -44,6 +51,7 @@ def ensure_fork(manifest: Manifest, pending: Pending) -> None:
             finish_branch(trunk, existing, settings)
             return
         _refuse_if_owned(manifest, pending)
+        _refuse_if_read(manifest, pending)
         delete_branch(trunk, pending.dataset_branch, settings, keep_data=True)
     try:
         _fork(trunk, pending, settings)
@@ -78,3 +86,21 @@ def _refuse_if_owned(manifest: Manifest, pending: Pending) -> None:
         if any(pin.type_key == pending.key for pin in sidecar.pins):
             detail = f"the fork of {pending.key} for branch {pending.branch!r} is not finished"
             raise RecoveryRequiredError((operation_id,), detail)
+
+
+def _refuse_if_read(manifest: Manifest, pending: Pending) -> None:
+    """Leave a fork alone that another branch reads: it would lose its rows."""
+    for name in manifest.branch_names():
+        if name == pending.branch:
+            continue
+        try:
+            read = manifest.head(name).entries.get(pending.key)
+        except BranchNotFoundError:
+            # Deleted since it was listed.
+            continue
+        if read is not None and read.dataset_branch == pending.dataset_branch:
+            raise UnsupportedError(
+                f"writing {pending.key} on branch {pending.branch!r}, whose former rows branch "
+                f"{name!r} still reads",
+                f"write on a new branch made of {pending.branch!r}, or delete {name!r} first",
+            )

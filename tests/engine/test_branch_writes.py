@@ -12,13 +12,20 @@ import pyarrow as pa
 import pytest
 
 import omnigraph_spark as og
+from omnigraph_spark.clock import new_ulid, now_us
 from omnigraph_spark.errors import (
     BranchNotFoundError,
     ConflictError,
     ExpectedVersionError,
     HeadMovedError,
     KeyConflictError,
+    UnsupportedError,
 )
+from omnigraph_spark.manifest import Manifest
+from omnigraph_spark.publish import LineageIntent, PublishVersion, publish
+from omnigraph_spark.storage.datasets import DatasetAddress
+from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.versions import landed_version
 from tests.engine.writing import (
     KNOWS,
     PERSON,
@@ -316,6 +323,38 @@ def test_an_orphan_that_began_elsewhere_is_made_anew(graph: og.Graph, dev: og.Gr
     dev.write(people(Dan=1), "Person")
     assert ids(dev, "Person") == ["Ann", "Bob", "Cid", "Dan"]
     assert_whole(dev)
+
+
+def test_a_line_that_another_branch_still_reads_is_not_made_anew(
+    graph: og.Graph, dev: og.Graph
+) -> None:
+    """The engine's merge lets a branch pin main again, and leaves the line that it had."""
+    dev.write(people(Dan=1), "Person")
+    graph.create_branch("late", "dev")
+    for name in ("Eve", "Fay"):
+        graph.refresh().write(people(**{name: 1}), "Person")
+    pin_main(graph, "dev")
+    before = files(Path(graph.root))
+    with pytest.raises(UnsupportedError, match=r"'late' still reads.*delete 'late'"):
+        dev.refresh().write(people(Gus=1), "Person")
+    assert files(Path(graph.root)) == before
+    assert ids(og.open(graph.root).as_branch("late"), "Person") == ["Ann", "Bob", "Cid", "Dan"]
+    # The ways out.
+    graph.create_branch("fresh", "dev")
+    graph.as_branch("fresh").write(people(Gus=1), "Person")
+    graph.delete_branch("late")
+    dev.write(people(Gus=1), "Person")
+    assert ids(dev, "Person") == ["Ann", "Bob", "Cid", "Eve", "Fay", "Gus"]
+    assert_whole(dev)
+
+
+def pin_main(graph: og.Graph, branch: str) -> None:
+    """Let a branch read people where main has them, as the engine's merge does."""
+    manifest, entry = Manifest(graph.root, StorageSettings()), graph.refresh().entries[PERSON]
+    address = DatasetAddress(graph.root, entry.path)
+    landed = landed_version(address, entry.dataset_version, manifest.settings)
+    pin = PublishVersion(PERSON, landed, None, entry.rows)
+    publish(manifest, branch, [pin], {}, LineageIntent(new_ulid(), now_us()))
 
 
 @pytest.mark.parametrize("half", ["a reservation", "a folder without its ref"])
