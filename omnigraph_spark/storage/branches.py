@@ -21,18 +21,18 @@ from omnigraph_spark.errors import (
     UnsupportedError,
 )
 from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
-from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.objects import IN_DOUBT, objects_at
 from omnigraph_spark.storage.row_ids import keep_stable_row_ids
 from omnigraph_spark.storage.settings import StorageSettings
-from omnigraph_spark.storage.translate import lance_errors
-from omnigraph_spark.storage.uri import join
+from omnigraph_spark.storage.translate import is_about_ref, lance_errors
+from omnigraph_spark.storage.uri import is_s3, join
 from omnigraph_spark.storage.versions import landed_version
 
 _SUFFIX = ".json"
 #: Folders of a dataset; a branch `dev/x` lies inside the folder of `dev`, but in none of these.
 _PARTS = ("_versions", "_transactions", "data", "_deletions", "_indices")
 #: A file in the folder of a branch that is being made.
-_RESERVATION = "_reservation"
+RESERVATION = "_reservation"
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class BranchFile:
     parent: str | None
     parent_version: int
     created_at_us: int
+    #: Drawn when it was made: tells it from one of the same name, place and second.
+    identity: str = ""
 
 
 @dataclass(eq=False)
@@ -78,6 +80,7 @@ def read_branch(dataset: DatasetAddress, name: str, settings: StorageSettings) -
             parent=ref["parentBranch"],
             parent_version=int(ref["parentVersion"]),
             created_at_us=int(ref["createAt"]) * 1_000_000,
+            identity=json.dumps(ref.get("identifier")),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError("permanent", address, "not a branch ref file") from error
@@ -88,7 +91,7 @@ def is_half_made(dataset: DatasetAddress, name: str, settings: StorageSettings) 
     if read_branch(dataset, name, settings) is not None:
         return False
     own = DatasetAddress(dataset.root, dataset.path, name)
-    reservation = objects_at(dataset.root, settings).stat(join(own.uri, _RESERVATION))
+    reservation = objects_at(dataset.root, settings).stat(join(own.uri, RESERVATION))
     return reservation is not None or probe_version(own, settings) is not None
 
 
@@ -109,27 +112,34 @@ def create_branch(
         # Lance takes the rest for the query of a URL and makes the branch somewhere else.
         raise UnsupportedError("a branch below a folder named with '?'", "rename the folder")
     store = objects_at(dataset.root, settings)
-    reservation = join(own.uri, _RESERVATION)
+    reservation = join(own.uri, RESERVATION)
     _refuse_taken(dataset, own, settings)
-    if not store.put_new(reservation, b""):
+    if not store.put_new(reservation, uuid4().hex.encode()):
         raise UnfinishedBranchError(own.uri)
     with ExitStack() as undo:
         undo.callback(store.delete, reservation)
         # Whoever held the reservation until now may have finished.
         _refuse_taken(dataset, own, settings)
         undo.callback(_delete_unless_ref, dataset, own, settings)
-        _clone(dataset, own, from_branch, from_version, settings)
+        try:
+            clone(dataset, own, from_branch, from_version, settings)
+        except StorageError as error:
+            if error.kind == IN_DOUBT and is_about_ref(error) and is_s3(dataset.root):
+                # The ref may still appear, and then it needs its folder.
+                undo.pop_all()
+            raise
         undo.pop_all()
     store.delete(reservation)
 
 
-def _clone(
+def clone(
     dataset: DatasetAddress,
     own: DatasetAddress,
     from_branch: str | None,
     from_version: int,
     settings: StorageSettings,
 ) -> None:
+    """Make folder and ref of a branch; each is stored only where there is none."""
     import lance
 
     with lance_errors(dataset.base):
@@ -141,9 +151,13 @@ def _clone(
         head = probe_version(own, settings)
         if head is None or head.number != from_version:
             raise
+        if is_about_ref(error) and read_branch(dataset, own.branch or "", settings):
+            # Lance makes the folder before the ref. The folder is ours, so the ref is as well: it
+            # was made, and its acknowledgement lost.
+            pass
         # The folder is complete and only the ref is missing. It always is on a local disk whose
         # path has letters that URLs escape: Lance spells the folder of refs wrongly there.
-        if not _write_ref(dataset, own, from_branch, from_version, settings):
+        elif not write_ref(dataset, own, from_branch, from_version, settings):
             raise BranchExistsError(own.branch or "") from error
     if trunk.has_stable_row_ids:
         keep_stable_row_ids(own, from_version, settings)
@@ -154,7 +168,7 @@ def finish_branch(dataset: DatasetAddress, branch: BranchFile, settings: Storage
     import lance
 
     own = DatasetAddress(dataset.root, dataset.path, branch.name)
-    store, reservation = objects_at(dataset.root, settings), join(own.uri, _RESERVATION)
+    store, reservation = objects_at(dataset.root, settings), join(own.uri, RESERVATION)
     if store.stat(reservation) is None:
         return
     with lance_errors(dataset.base):
@@ -164,7 +178,7 @@ def finish_branch(dataset: DatasetAddress, branch: BranchFile, settings: Storage
     store.delete(reservation)
 
 
-def _write_ref(
+def write_ref(
     dataset: DatasetAddress,
     own: DatasetAddress,
     from_branch: str | None,
@@ -246,7 +260,7 @@ def _delete_tree(
         if keep_data and part == "data":
             continue
         store.delete_below(join(own.uri, part), kept)
-    store.delete(join(own.uri, _RESERVATION))
+    store.delete(join(own.uri, RESERVATION))
 
 
 def _ref(dataset: DatasetAddress, name: str) -> str:

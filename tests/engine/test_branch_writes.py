@@ -272,6 +272,20 @@ def test_a_branch_that_was_deleted_and_made_again_is_not_written(
     assert_whole(fresh)
 
 
+def test_a_branch_that_was_made_again_at_the_same_place_is_another_one(
+    graph: og.Graph, dev: og.Graph
+) -> None:
+    """RS-40: in the same second, from the same version, without a commit of its own."""
+
+    def again(_: og.Transaction) -> None:
+        graph.delete_branch("dev")
+        graph.create_branch("dev")
+
+    with pytest.raises(ConflictError, match="deleted and made again"):
+        transact(dev, lambda tx: tx.append("Person", people(Fay=1)), again)
+    assert ids(og.open(graph.root, branch="dev"), "Person") == ["Ann", "Bob", "Cid"]
+
+
 def test_a_branch_that_was_deleted_is_not_written(graph: og.Graph, dev: og.Graph) -> None:
     with pytest.raises(BranchNotFoundError):
         transact(
