@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -276,10 +277,14 @@ def test_a_branch_that_was_made_again_at_the_same_place_is_another_one(
     graph: og.Graph, dev: og.Graph
 ) -> None:
     """RS-40: in the same second, from the same version, without a commit of its own."""
+    ref = Path(graph.root, "__manifest", "_refs", "branches", "dev.json")
+    first = json.loads(ref.read_bytes())
 
     def again(_: og.Transaction) -> None:
         graph.delete_branch("dev")
         graph.create_branch("dev")
+        second = json.loads(ref.read_bytes())
+        ref.write_text(json.dumps(second | {"createAt": first["createAt"]}))
 
     with pytest.raises(ConflictError, match="deleted and made again"):
         transact(dev, lambda tx: tx.append("Person", people(Fay=1)), again)
