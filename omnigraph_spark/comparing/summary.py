@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from omnigraph_spark.comparing.compare import ADDED, CHANGED, REMOVED
 from omnigraph_spark.comparing.difference import FOUND, TypeDifference
-from omnigraph_spark.display import counted, html_table
+from omnigraph_spark.display import counted, html_table, row_words, telling_columns
 from omnigraph_spark.writing.workspace import DuckWorkspace
 
-#: A value is shown up to so many characters.
-_WIDEST = 80
+#: A row is shown up to so many characters.
+_WIDEST = 100
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ class DiffSummary:
         if not self.types:
             return f"{self.title}: no difference"
         lines = [
-            f"  {each.type_key:<32} {each.added:>10,} added {each.removed:>10,} removed "
-            f"{each.changed:>10,} changed"
+            f"  {each.type_key:<28} {each.added:>8,} added {each.removed:>8,} removed "
+            f"{each.changed:>8,} changed"
             for each in self.types
         ]
         return "\n".join([self.title, *lines])
@@ -68,24 +69,19 @@ class DiffSummary:
         parts = [html_table(title, ("type", ADDED, REMOVED, CHANGED), counts)]
         for each in self.types:
             shown = len(each.samples)
-            rows = [
-                (row["id"], row["change"], ", ".join(row["columns"]), *map(_short, _sides(row)))
-                for row in each.samples
-            ]
-            header = ("id", "change", "columns", "before", "after")
+            rows = [(row["id"], row["change"], *_sides(row)) for row in each.samples]
+            header = ("id", "change", "before", "after")
             total = each.added + each.removed + each.changed
             title = f"{each.type_key}: {shown} of {counted(total, 'row')}"
             parts.append(html_table(title, header, rows))
         return "".join(parts)
 
 
-def _sides(row: dict[str, Any]) -> tuple[str | None, str | None]:
-    return row["before"], row["after"]
-
-
-def _short(text: str | None) -> str:
-    text = text or ""
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+def _sides(row: dict[str, Any]) -> tuple[str, str]:
+    """Write a row before and after; of a row that changed the columns that did."""
+    before, after = (json.loads(row[side] or "null") for side in ("before", "after"))
+    columns = row["columns"] if row["change"] == CHANGED else telling_columns(before, after)
+    return row_words(before, columns, _WIDEST), row_words(after, columns, _WIDEST)
 
 
 def summarize(difference: TypeDifference, samples: int) -> TypeSummary | None:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph_spark.display import counted, html_table
+from omnigraph_spark.display import counted, html_table, row_words, telling_columns
 from omnigraph_spark.errors import Conflict
-from omnigraph_spark.errors.merging import CONFLICT_COLUMNS, row_text
+from omnigraph_spark.errors.merging import CONFLICT_COLUMNS
 from omnigraph_spark.merge.conflicts import rows_at
 from omnigraph_spark.merge.decisions import Decisions
 from omnigraph_spark.merge.heads import Heads
@@ -107,7 +107,7 @@ class MergePlan:
         ]
         if self.samples:
             rows = [
-                (each.type_key, each.id, each.change, _short(each.before), _short(each.after))
+                (each.type_key, each.id, each.change, *side_by_side(each.before, each.after))
                 for each in self.samples
             ]
             parts.append(html_table("some of the rows", _SAMPLE_HEADER, rows))
@@ -126,7 +126,7 @@ class MergePlan:
                     each.type_key,
                     each.id,
                     f"{each.kind}: {each.message}",
-                    *map(_short, (each.base, each.ours, each.theirs)),
+                    *side_by_side(each.base, each.ours, each.theirs),
                 )
                 for each in self.conflicts[:_SHOWN_CONFLICTS]
             ]
@@ -196,6 +196,7 @@ def _samples(space: Workspace, types: Iterable[TypeRows]) -> list[Sample]:
     return samples
 
 
-def _short(row: Mapping[str, Any] | None) -> str:
-    text = row_text(row) or "—"
-    return text if len(text) <= _SHOWN_LETTERS else f"{text[: _SHOWN_LETTERS - 1]}…"
+def side_by_side(*rows: Mapping[str, Any] | None) -> list[str]:
+    """Write states of one row for people: the columns in which they differ."""
+    columns = telling_columns(*rows)
+    return [row_words(row, columns, _SHOWN_LETTERS) for row in rows]

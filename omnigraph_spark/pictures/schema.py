@@ -76,7 +76,7 @@ def _properties(declared: NodeType | EdgeType) -> list[tuple[str, str]]:
 
 
 def _type_text(type_: object) -> str:
-    return shortened(str(type_), 22)
+    return shortened(str(type_), _LONGEST)
 
 
 def _counted(rows: Mapping[str, int], key: str) -> str:

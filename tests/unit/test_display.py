@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -26,7 +27,7 @@ class Cells(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        assert not attrs
+        assert {name for name, _ in attrs} <= {"style"}
         if tag in ("strong", "th", "td"):
             self.cells.append("")
 
@@ -60,6 +61,16 @@ def test_a_table_has_a_title_a_header_and_a_row_per_row() -> None:
     cells = parsed(html_table("social", ("type", "rows"), [("node:Person", 3), ("edge:Knows", 0)]))
     assert cells.cells == ["social", "type", "rows", "node:Person", "3", "edge:Knows", "0"]
     assert cells.tags.count("tr") == 3
+
+
+def test_numbers_stand_to_the_right_and_words_to_the_left() -> None:
+    html = html_table("social", ("type", "rows"), [("node:Person", "1,200"), ("edge:Knows", 0)])
+    sides = re.findall(r"<t[hd] style=\"text-align:(\w+);", html)
+    assert sides == ["left", "right"] * 3
+
+
+def test_a_table_without_rows_is_its_title() -> None:
+    assert parsed(html_table("no conflict", ("type", "id"), [])).tags == ["div", "strong"]
 
 
 TEXT = st.text(st.sampled_from("<>&\"'/!-=#; abté\n"), max_size=20)
