@@ -41,8 +41,13 @@ class Lineage:
     def find_repeat(self, commit_id: str) -> Commit | None:
         """Return the commit whose id has the same random half, which names one piece of work."""
         half = random_half(commit_id)
-        row = next((row for row in self._rows if random_half(row.id) == half), None)
+        # Whoever commits asks this of the whole history: to call a function for each row shows.
+        row = next((row for row in self._rows if row.id.endswith(half)), None)
         return None if row is None else self._decode(row)
+
+    def mentions(self, text: str) -> bool:
+        """Tell whether a text is in any commit row; sure when it is not, and nothing is decoded."""
+        return any(text in row.detail for row in self._rows)
 
     def followed_by(self, rows: Sequence[CommitRow]) -> Lineage:
         """Return the lineage with newer commits."""

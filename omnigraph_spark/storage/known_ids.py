@@ -12,12 +12,14 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph_spark.storage.appended import fragments_after
 from omnigraph_spark.storage.datasets import PinnedDataset
 from omnigraph_spark.storage.fresh_rows import kept_rows
 
@@ -25,11 +27,30 @@ from omnigraph_spark.storage.fresh_rows import kept_rows
 SMALL_ROWS = 65_536
 #: What one dataset, and all of them, may take up: 12 bytes an id, 48 MiB in all.
 _IDS_KEPT = 4 << 20
+#: Descriptions of fragments that may be kept, of one dataset: some 16,000 fragments.
+_BYTES_KEPT = 4 << 20
+#: So many new fragments are asked for one by one.
+_FEW_NEW = 16
 _ADDRESS = "_rowaddr"
 
 _Hashes = npt.NDArray[np.int64]
 _Numbers = npt.NDArray[np.uint32]
 _Run = tuple[_Hashes, _Numbers]
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """What was found out about the fragments that a manifest begins with: it holds while it does.
+
+    A commit that adds fragments leaves the bytes that describe the others as they are.
+    """
+
+    begins: bytes = b""
+    indexed: frozenset[int] = frozenset()
+    small: frozenset[int] = frozenset()
+    large: frozenset[int] = frozenset()
+    #: Fragments by the numbers of their files.
+    owners: dict[int, int] = field(default_factory=dict)
 
 
 class _KnownIds:
@@ -40,6 +61,7 @@ class _KnownIds:
         self._files: dict[str, int] = {}
         # Every run is at least twice as long as the next, so there are few.
         self._runs: list[_Run] = []
+        self.settled = _Settled()
 
     @property
     def size(self) -> int:
@@ -108,13 +130,19 @@ def fragments_with(
 ) -> Candidates:
     """Return the fragments that may hold one of the ids; an index knows of some itself."""
     known = _of(dataset)
-    numbers: dict[int, int] = {}
     unknown: dict[int, str] = {}
-    small: set[int] = set()
-    large: set[int] = set()
     with known.lock:
+        message = dataset.message()
+        before = known.settled
+        if before.indexed != indexed or not message.startswith(before.begins):
+            before = _Settled(indexed=indexed)
+        new, end = fragments_after(message, len(before.begins))
+        few = new if before.begins and len(new) <= _FEW_NEW else None
         room = _IDS_KEPT - known.size
-        for fragment, file in dataset.file_names():
+        numbers: dict[int, int] = {}
+        small: set[int] = set()
+        large: set[int] = set()
+        for fragment, file in dataset.file_names(few):
             if fragment in indexed:
                 large.add(fragment)
                 continue
@@ -130,9 +158,18 @@ def fragments_with(
             else:
                 small.add(fragment)
         numbers |= known.add(dataset, unknown)
+        if few is None:
+            before = _Settled(indexed=indexed)
+        owners = before.owners
+        owners.update((number, fragment) for fragment, number in numbers.items())
+        settled = _Settled(
+            message[:end], indexed, before.small | small, before.large | large, owners
+        )
+        # Not where there are so many that the bytes would take up more than the ids.
+        known.settled = settled if end <= _BYTES_KEPT else _Settled()
         hits = known.find(ids)
-    small.update(fragment for fragment, number in numbers.items() if number in hits)
-    return Candidates(frozenset(small), frozenset(large))
+    found = (owners[number] for number in hits if number in owners)
+    return Candidates(settled.small.union(found), settled.large)
 
 
 def _of(dataset: PinnedDataset) -> _KnownIds:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from omnigraph_spark.errors import StorageError
+from omnigraph_spark.storage.appended import Beginnings
 from omnigraph_spark.storage.datasets import DatasetAddress, version_file
 from omnigraph_spark.storage.local_objects import LocalObjects
 from omnigraph_spark.storage.objects import ObjectStore
@@ -35,6 +36,7 @@ _INDICES, _UUID, _INDEX_BASE, _INDEX_FILES = 1, 1, 9, 10
 _ARRAY = 0
 #: The last bytes of a file of Lance's, and of one of Arrow's.
 _LANCE, _ARROW = b"LANC", b"ARROW1"
+_beginnings = Beginnings()
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,11 @@ def check_whole(
     if not isinstance(store, LocalObjects):
         return
     known = store.read(version_file(address, base_version)) or b""
-    check_files(address, new_files(store.read(staged) or b"", known), store)
+    manifest = store.read(staged) or b""
+    messages = _message(manifest), _message(known)
+    shared = _beginnings.shared(address.uri, *messages)
+    check_files(address, new_files(manifest, known, shared), store)
+    _beginnings.keep(address.uri, messages[0], shared)
 
 
 def data_file(path: str, size_bytes: int) -> Named:
@@ -76,12 +82,13 @@ def check_files(address: DatasetAddress, files: Iterable[Named], store: ObjectSt
             raise StorageError("permanent", place, detail)
 
 
-def new_files(manifest: bytes, known: bytes) -> set[Named]:
+def new_files(manifest: bytes, known: bytes, shared: int = 0) -> set[Named]:
     """Return the files that a Lance manifest names and another one does not.
 
-    Files of parent branches, which were there before, are left out.
+    Files of parent branches, which were there before, are left out. So many bytes as are `shared`
+    both messages begin with, up to the end of a field.
     """
-    ours, before = set(_parts(manifest)), set(_parts(known))
+    ours, before = set(_parts(manifest, shared)), set(_parts(known, shared))
     # Nearly all is described in the same words, and need not be taken apart.
     return set(_files(ours - before)) - set(_files(before - ours))
 
@@ -108,9 +115,9 @@ def _delimited_at(content: bytes, at: int) -> bytes:
     return content[start : start + int.from_bytes(content[at:start], "little")]
 
 
-def _parts(manifest: bytes) -> Iterator[tuple[int, bytes]]:
+def _parts(manifest: bytes, start: int) -> Iterator[tuple[int, bytes]]:
     """Yield what describes files: fragments, segments of indexes, the name of the transaction."""
-    for number, value, raw in fields_of(_message(manifest)):
+    for number, value, raw in fields_of(_message(manifest)[start:]):
         if number in (_FRAGMENTS, _TRANSACTION) and value is not None:
             yield number, value
         elif number == _INDEX_SECTION:

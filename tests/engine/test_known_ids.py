@@ -83,6 +83,30 @@ def test_a_fragment_is_read_once_and_again_only_where_it_may_hold_an_id(
     assert read == [[*range(8)]]
 
 
+def test_fragments_that_were_looked_at_are_not_listed_again(
+    many: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[list[int] | None] = []
+    names = PinnedDataset.file_names
+
+    def counted(dataset: PinnedDataset, few: list[int] | None = None) -> Any:
+        listed.append(few)
+        return names(dataset, few)
+
+    monkeypatch.setattr(PinnedDataset, "file_names", counted)
+    many.write(people(q0=0), "Person")
+    many.write(people(q1=1), "Person")
+    assert refused(many, "p3")
+    assert refused(many, "q1")
+    # The fixture had all but the last looked at; the commit before a write is what is new to it.
+    assert listed == [[5], [6], [7], []]
+    many.delete("Person", ids=["p2"])
+    assert not refused(many, "p2")
+    assert refused(many, "p3")
+    assert refused(many, "p2")
+    assert None in listed
+
+
 def test_a_row_deleted_elsewhere_is_still_found_where_it_is(graph: og.Graph) -> None:
     graph.write(people(Dan=1, Eve=2), "Person")
     graph.create_branch("dev")

@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 
 from omnigraph_spark.errors import StorageError
+from omnigraph_spark.storage.appended import Beginnings, fragments_after
 from omnigraph_spark.storage.datasets import DatasetAddress, probe_version, version_file
 from omnigraph_spark.storage.fence import AppendChange, commit_fenced
 from omnigraph_spark.storage.local_objects import LocalObjects
 from omnigraph_spark.storage.rewriting import stage_delete
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.staging import stage_batches
-from omnigraph_spark.storage.whole import new_files
+from omnigraph_spark.storage.whole import _message, new_files
 
 LOCAL = StorageSettings()
 FOLDERS = ("data", "_deletions", "_indices", "_transactions")
@@ -50,13 +51,18 @@ def test_every_file_that_comes_with_a_version_is_known(tmp_path: Path, branch: s
     if branch:
         dataset = dataset.create_branch(branch)
     address = DatasetAddress(str(tmp_path), "d", branch)
-    folder, store = Path(address.uri), LocalObjects()
+    folder, store, beginnings = Path(address.uri), LocalObjects(), Beginnings()
     for step in STEPS.values():
         before, old = files(folder), dataset.version
         step(lance.dataset(address.uri))
         dataset = lance.dataset(address.uri)
         manifests = [store.read(version_file(address, v)) or b"" for v in (dataset.version, old)]
         named = new_files(*manifests)
+        # The same files where what both manifests begin with is passed over.
+        messages = [_message(manifest) for manifest in manifests]
+        shared = beginnings.shared(address.uri, *messages)
+        assert new_files(*manifests, shared) == named
+        beginnings.keep(address.uri, messages[0], shared)
         # A compaction reserves numbers in a version of its own, with a transaction of its own.
         come, paths = files(folder) - before, {file.path for file in named}
         assert paths <= come
@@ -89,3 +95,17 @@ def test_a_version_with_a_file_cut_short_is_refused_and_nothing_lands(
     assert refused.value.target == str(path)
     assert probe_version(address, LOCAL).number == 1
     assert lance.dataset(address.uri).count_rows() == len(ROWS)
+
+
+def test_of_a_manifest_that_grew_only_the_new_fragments_are_looked_at(tmp_path: Path) -> None:
+    dataset = made(tmp_path / "d", max_rows_per_file=50)
+    beginnings = Beginnings()
+    ids, end = fragments_after(bytes(dataset._ds.serialized_manifest()), 0)
+    assert ids == [*range(6)]
+    beginnings.keep("d", bytes(dataset._ds.serialized_manifest()), 0)
+    dataset.insert(ROWS.slice(0, 3))
+    grown = bytes(dataset._ds.serialized_manifest())
+    assert beginnings.shared("d", grown) == end
+    assert fragments_after(grown, end)[0] == [6]
+    dataset.delete("id = 'r1'")
+    assert beginnings.shared("d", grown, bytes(dataset._ds.serialized_manifest())) == 0
