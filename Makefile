@@ -9,6 +9,8 @@ BIN  := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST ?= $(BIN)/python -m pytest
 NO_JVM := tests --ignore=tests/spark --ignore=tests/catalog --ignore=tests/lakehouse --ignore=tests/notebooks -n 2 --dist worksteal
+# Two sessions side by side: one alone waits more than it works. The tests of a file share its graphs.
+JVMS := -n 2 --dist loadfile
 ARGS ?=
 ROUNDS ?= 200
 
@@ -23,10 +25,10 @@ demo: jar  ## Install what is needed and show a graph in local Spark: write, SQL
 
 test: check jar  ## Install what is needed and run all tests
 	$(PYTEST) $(NO_JVM) -m "engine or slow" $(ARGS)
-	$(PYTEST) tests/spark $(ARGS)
-	$(PYTEST) tests/catalog $(ARGS)
-	$(PYTEST) tests/lakehouse $(ARGS)
-	$(PYTEST) tests/notebooks $(ARGS)
+	$(PYTEST) tests/spark $(JVMS) $(ARGS)
+	$(PYTEST) tests/catalog $(JVMS) $(ARGS)
+	$(PYTEST) tests/lakehouse $(JVMS) $(ARGS)
+	$(PYTEST) tests/notebooks -n 2 $(ARGS)
 
 check: $(READY)  ## Format, lint, types, import contracts, and the fast tests that need no JVM
 	$(BIN)/ruff format --check .

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
 
 _TESTS = Path(__file__).parent
 _WITH_SPARK = ("spark", "catalog", "lakehouse")
+#: Warnings in these folders that are not about our code.
+_IGNORED = (
+    # The JVM is started though Lance is loaded: the child replaces itself at once.
+    "ignore:lance is not fork-safe",
+    # PySpark 4.1 leaves the socket of each collect() to the garbage collector.
+    "ignore:unclosed <socket:ResourceWarning",
+)
 
 # A busy machine is no reason to fail: how long one example takes is not what these tests promise.
 hypothesis.settings.register_profile("patient", deadline=None)
@@ -32,6 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.is_relative_to(_TESTS / folder) for folder in _WITH_SPARK):
             item.add_marker("spark")
+            for warning in _IGNORED:
+                item.add_marker(pytest.mark.filterwarnings(warning))
         if item.get_closest_marker("engine") and engine.engine_binary() is None:
             item.add_marker(pytest.mark.skip(reason=engine.MISSING))
 
@@ -65,6 +76,12 @@ def spark(event_log: Path) -> Iterator[SparkSession]:
     session.stop()
 
 
+@cache
+def _warehouse() -> tempfile.TemporaryDirectory[str]:
+    """A folder that is gone when this process ends."""
+    return tempfile.TemporaryDirectory(prefix="warehouse-")
+
+
 def small_session(event_log: Path | None = None) -> SparkSession.Builder:
     """The settings of a session for tests: two cores, no web interface, UTC."""
     from pyspark.sql import SparkSession
@@ -87,6 +104,8 @@ def small_session(event_log: Path | None = None) -> SparkSession.Builder:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "4")
+        # Sessions that run side by side do not meet in the folder they were started in.
+        .config("spark.sql.warehouse.dir", _warehouse().name)
     )
 
 

@@ -15,15 +15,6 @@ from tests.conftest import small_session
 from tests.helpers import secrets
 from tests.helpers.builder import GraphBuilder
 
-_HERE = Path(__file__).parent
-#: Warnings that are not about our code.
-_IGNORED = (
-    # The JVM is started though Lance is loaded: the child replaces itself at once.
-    "ignore:lance is not fork-safe",
-    # PySpark 4.1 leaves the socket of each collect() to the garbage collector.
-    "ignore:unclosed <socket:ResourceWarning",
-)
-
 SCHEMA = """
 node Person @description("Somebody") {
     name: String @key @description("Full name")  age: I32?  level: enum(low, high)?  photo: Blob?
@@ -32,13 +23,6 @@ node Person @description("Somebody") {
 node Empty { vec: Vector(2)? }
 edge Knows: Person -> Person { since: Date? }
 """
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.is_relative_to(_HERE):
-            for warning in _IGNORED:
-                item.add_marker(pytest.mark.filterwarnings(warning))
 
 
 @pytest.fixture(scope="session")

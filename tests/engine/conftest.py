@@ -16,6 +16,13 @@ from tests.helpers.builder import GraphBuilder
 from tests.helpers.racers import Racers, waiting_racers
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Races between processes are slow, whatever they are about."""
+    for item in items:
+        if "racers" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session")
 def social_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One graph for all tests that only read: Alice, Bob, Carol and their company."""

@@ -345,6 +345,7 @@ def test_of_four_threads_one_lands(data: Strict, branch: str | None, rounds: int
     lance.dataset(own.address.uri).validate()
 
 
+@pytest.mark.slow
 def test_of_four_processes_one_lands(data: Strict) -> None:
     rounds = 30
     with waiting_racers(4) as racers:

@@ -36,6 +36,6 @@ def test_one_write_that_gets_lost_damages_nothing(
 ) -> None:
     """Lance does not notice when the last write to a file of rows or deletions fails."""
     place = Place(tmp_path, processes, work)
-    writes = [at for at, event in enumerate(place.events) if event.name == "write"]
-    lines = list(fail_sweep(place, writes, [(How.FAIL_ONCE, errno.ENOSPC)]))
+    last = {event.path: at for at, event in enumerate(place.events) if event.name == "write"}
+    lines = list(fail_sweep(place, last.values(), [(How.FAIL_ONCE, errno.ENOSPC)]))
     assert [line for line in lines if line.violation] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ TESTS = (
 )
 
 
+@cache
 def names_in(path: Path) -> Counter[str]:
     """How often each name is used in a module, imports aside."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -12,22 +12,7 @@ import omnigraph_spark as og
 from tests.conftest import small_session
 from tests.lakehouse.tables import small_graph
 
-_HERE = Path(__file__).parent
-#: Warnings that are not about our code.
-_IGNORED = (
-    # The JVM is started though Lance is loaded: the child replaces itself at once.
-    "ignore:lance is not fork-safe",
-    # PySpark 4.1 leaves the socket of each collect() to the garbage collector.
-    "ignore:unclosed <socket:ResourceWarning",
-)
 DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.is_relative_to(_HERE):
-            for warning in _IGNORED:
-                item.add_marker(pytest.mark.filterwarnings(warning))
 
 
 @pytest.fixture(scope="session")

@@ -9,25 +9,6 @@ import pytest
 from tests.helpers.builder import GraphBuilder
 from tests.helpers.golden import unpack
 
-_HERE = Path(__file__).parent
-
-
-#: Warnings that are not about our code.
-_IGNORED = (
-    # The JVM is started though Lance is loaded: the child replaces itself at once.
-    "ignore:lance is not fork-safe",
-    # PySpark 4.1 leaves the socket of each collect() to the garbage collector.
-    "ignore:unclosed <socket:ResourceWarning",
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.is_relative_to(_HERE):
-            for warning in _IGNORED:
-                item.add_marker(pytest.mark.filterwarnings(warning))
-
-
 PEOPLE = """
 node Person { name: String @key @description("Full name")  age: I32?  level: enum(low, high)? }
 node Empty { vec: Vector(2)?  photo: Blob? }
