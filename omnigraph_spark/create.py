@@ -36,7 +36,7 @@ from omnigraph_spark.schema.parser import parse_schema
 from omnigraph_spark.schema.storable import check_storable
 from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
 from omnigraph_spark.storage.manifest_writer import create_manifest
-from omnigraph_spark.storage.objects import IN_DOUBT, ObjectStore, objects_at
+from omnigraph_spark.storage.objects import IN_DOUBT, REFUSED, ObjectStore, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.staging import DatasetExistsError, create_dataset
 from omnigraph_spark.storage.uri import is_s3, join
@@ -166,9 +166,18 @@ def _create_manifest(
     try:
         create_manifest(address, table, settings)
     except StorageError as error:
-        if _landed(manifest, commit):
-            return
-        if probe_version(address, settings) is not None:
+        try:
+            if _landed(manifest, commit):
+                return
+            exists = probe_version(address, settings) is not None
+        except OmnigraphError as unseen:
+            if error.kind in REFUSED and is_s3(manifest.root):
+                raise error from unseen
+            # It may have come true; then everything else has to be there.
+            undo.pop_all()
+            detail = f"{error.detail}, then {unseen.describe()}"
+            raise OutcomeUnknownError(commit.id, detail) from unseen
+        if exists:
             raise GraphExistsError(manifest.root, f"{address.path} of another creator") from error
         if error.kind == IN_DOUBT and is_s3(manifest.root):
             # The request may still be carried out; then everything else has to be there.
@@ -183,8 +192,6 @@ def _landed(manifest: Manifest, commit: Commit) -> bool:
         return manifest.head().lineage.find(commit.id) is not None
     except GraphNotFoundError:
         return False
-    except OmnigraphError as unseen:
-        raise OutcomeUnknownError(commit.id, unseen.describe()) from unseen
 
 
 def _delete(store: ObjectStore, address: str) -> None:

@@ -32,14 +32,12 @@ from omnigraph_spark.formats.profile import (
 from omnigraph_spark.manifest import Manifest, ManifestState
 from omnigraph_spark.storage.fence import LandedVersion
 from omnigraph_spark.storage.manifest_writer import Landed, merge_rows
-from omnigraph_spark.storage.objects import IN_DOUBT
+from omnigraph_spark.storage.objects import IN_DOUBT, REFUSED
 from omnigraph_spark.storage.uri import is_s3
 
 #: The engine's own budget: one try and five more. Each loser has seen another commit land, so there
 #: is nothing to wait for between them.
 ATTEMPTS = 6
-#: Kinds of failures that a server decides at once: what it refused did not happen.
-_REFUSED = ("permission", "configuration")
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,9 @@ def publish(
         StorageError: Nothing became visible, because storage failed.
         OutcomeUnknownError: Storage failed, and whether the commit is visible could not be seen.
     """
-    for _ in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            seen = _look_again(manifest, branch, lineage.commit_id)
         state, seen = seen or manifest.head(branch), None
         if (repeat := find_repeat(state, lineage.commit_id)) is not None:
             return repeat
@@ -243,12 +243,23 @@ def find_publisher(
     return state.profile.publisher_of(table, type_key, version)
 
 
+def _look_again(manifest: Manifest, branch: str, commit_id: str) -> ManifestState:
+    """Return the branch after a lost race: the winner may be this publish, not acknowledged."""
+    try:
+        return manifest.head(branch)
+    except StorageError as unseen:
+        if not is_s3(manifest.root):
+            raise
+        detail = f"it met another commit, or itself, then {unseen.describe()}"
+        raise OutcomeUnknownError(commit_id, detail) from unseen
+
+
 def _settle(manifest: Manifest, branch: str, commit: Commit, error: StorageError) -> Commit:
     """Look whether a publish landed whose answer was lost or bad."""
     try:
         found = manifest.head(branch).lineage.find(commit.id)
     except OmnigraphError as unseen:
-        if error.kind in _REFUSED and is_s3(manifest.root):
+        if error.kind in REFUSED and is_s3(manifest.root):
             raise error from unseen
         raise OutcomeUnknownError(commit.id, f"{error.detail}, then {unseen}") from unseen
     if found is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from uuid import uuid4
 
@@ -56,6 +56,18 @@ def _acquire(store: ObjectStore, address: str, wait_seconds: float, lease_second
         # Waiting for a lease, with jitter so that many waiters do not move in step.
         time.sleep(poll * (0.5 + random.random()))
         poll = min(2 * poll, _LONGEST_POLL)
+
+
+def outlives_a_lease(look: Callable[[], object]) -> bool:
+    """Watch something for as long as a lease lasts; False as soon as a look differs."""
+    first, until, poll = look(), time.monotonic() + LEASE_SECONDS, _SHORTEST_POLL
+    while time.monotonic() < until:
+        # Waiting for a maker that may be alive, with jitter like other waiters.
+        time.sleep(poll * (0.5 + random.random()))
+        poll = min(2 * poll, _LONGEST_POLL)
+        if look() != first:
+            return False
+    return True
 
 
 def _take(store: ObjectStore, address: str) -> bool:

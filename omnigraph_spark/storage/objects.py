@@ -18,6 +18,8 @@ from omnigraph_spark.storage.uri import is_s3
 #: The kind of a `StorageError` of a write that may have happened all the same: an answer was lost.
 #: Any other kind means that it did not.
 IN_DOUBT = "unknown"
+#: Kinds of failures that a server decides at once: what it refused did not happen.
+REFUSED = ("permission", "configuration")
 
 
 class Listed(NamedTuple):

@@ -43,15 +43,20 @@ _CODES = {
 
 
 @contextmanager
-def s3_failures(address: str, place: str, writing: bool = False) -> Iterator[None]:
-    """Run requests about one object of a server; what they raise becomes a `StorageError`."""
+def s3_failures(
+    address: str, place: str, writing: bool = False, doubtful: bool = False
+) -> Iterator[None]:
+    """Run requests about one object of a server; what they raise becomes a `StorageError`.
+
+    `doubtful` says that an earlier try of the same write may have been carried out.
+    """
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         yield
     except (BotoCoreError, ClientError) as error:
         kind, meaning = _meaning(error)
-        if writing and not _surely_not_done(error):
+        if writing and (doubtful or not _surely_not_done(error)):
             kind = IN_DOUBT
         where = f"bucket {split_s3(address)[0]!r} at {place}"
         told = f"{meaning}: {error}" if meaning else str(error)
@@ -64,6 +69,12 @@ def code_of(error: Exception) -> str:
     return response.get("Error", {}).get("Code", "")
 
 
+def was_retried(error: Exception) -> bool:
+    """Tell whether boto3 had sent the request before, and got no answer that settled it."""
+    response: Mapping[str, Mapping[str, int]] = getattr(error, "response", {})
+    return response.get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
+
+
 def _surely_not_done(error: Exception) -> bool:
     """Tell whether a failed write can have left nothing behind, now or later."""
     from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
@@ -73,7 +84,7 @@ def _surely_not_done(error: Exception) -> bool:
         return not isinstance(error, (ConnectionError, HTTPClientError))
     answer = error.response.get("ResponseMetadata", {})
     refused = 400 <= answer.get("HTTPStatusCode", 0) < 500
-    return refused and answer.get("RetryAttempts", 0) == 0
+    return refused and not was_retried(error)
 
 
 def _meaning(error: Exception) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from uuid import uuid4
 from omnigraph_spark.errors import StorageError
 from omnigraph_spark.storage.credentials import Keys
 from omnigraph_spark.storage.objects import IN_DOUBT, Listed, Stat
-from omnigraph_spark.storage.s3_failures import code_of, s3_failures
+from omnigraph_spark.storage.s3_failures import code_of, s3_failures, was_retried
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import split_s3
 
@@ -132,9 +132,9 @@ class S3Objects:
         from botocore.exceptions import ClientError
 
         bucket, key = split_s3(address)
-        attempt = uuid4().hex
+        attempt, doubtful = uuid4().hex, False
         for _ in range(_TRIES):
-            with self._failures(address, writing=True):
+            with self._failures(address, writing=True, doubtful=doubtful):
                 try:
                     put = self._client.put_object(
                         Bucket=bucket,
@@ -148,6 +148,8 @@ class S3Objects:
                     if code_of(error) not in _LOST:
                         raise
                     lost = _LOST[code_of(error)]
+                    # A write in flight may be this one, of which boto3 lost an answer.
+                    doubtful = doubtful or was_retried(error)
             if lost:
                 return self._if_ours(address, attempt)
         raise StorageError(IN_DOUBT, address, "other writers kept the object busy")
@@ -173,5 +175,7 @@ class S3Objects:
                 raise
         return Stat(head["ContentLength"], head["ETag"]), head["Metadata"]
 
-    def _failures(self, address: str, writing: bool = False) -> AbstractContextManager[None]:
-        return s3_failures(address, self._place, writing)
+    def _failures(
+        self, address: str, writing: bool = False, doubtful: bool = False
+    ) -> AbstractContextManager[None]:
+        return s3_failures(address, self._place, writing, doubtful)

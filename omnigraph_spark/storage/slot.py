@@ -14,7 +14,7 @@ from typing import Any
 
 from omnigraph_spark.errors import StorageError
 from omnigraph_spark.storage.datasets import DatasetAddress, version_file
-from omnigraph_spark.storage.objects import Stat, objects_at
+from omnigraph_spark.storage.objects import IN_DOUBT, Stat, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import join
 from omnigraph_spark.storage.versions import describe_version
@@ -121,7 +121,9 @@ class Slot:
             check_whole(self._address, self._base, staged, self._store)
             self.taken = self._store.place(staged, version_file(self._address, self._base + 1))
         except StorageError as error:
-            self.failure = error
+            # Lance may ask again: what an earlier try left in doubt no later refusal settles.
+            if self.failure is None or self.failure.kind != IN_DOUBT:
+                self.failure = error
             raise
         if self.taken is None:
             raise _ConcurrentModificationError(f"version {self._base + 1} exists")

@@ -42,6 +42,8 @@ _PERHAPS = r"\1, without a reason: that is how servers refuse credentials that h
 _BROKEN_FILE = re.compile("file size is too small|Invalid range|not appear to be a Lance file")
 
 
+# The ref of a branch is there already, or the request that makes it was not answered.
+_REF = re.compile("^Ref conflict error|/_refs/branches/")
 # What Lance says when another commit came first: a merge in the one way, a commit in the other.
 _LOST_RACE = re.compile("Too many concurrent writers|ommit conflict for version")
 
@@ -62,6 +64,11 @@ def _repeats_token(text: str) -> bool:
 
 def _answer(found: re.Match[str]) -> str:
     return ": ".join(text for _, text in _TOLD.findall(found[0]))
+
+
+def is_about_ref(error: StorageError) -> bool:
+    """Tell whether making a branch failed at its last step, the ref: its folder is complete."""
+    return bool(_REF.search(f"{error.detail} {error.target}"))
 
 
 @contextmanager

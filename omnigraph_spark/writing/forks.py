@@ -26,6 +26,7 @@ from omnigraph_spark.storage.branches import (
 )
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.fence import head_version
+from omnigraph_spark.storage.half_branches import take_over
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import is_s3
@@ -59,10 +60,25 @@ def ensure_fork(manifest: Manifest, pending: Pending) -> None:
         raise PlanAgain(f"{pending.key} is being forked by another writer") from taken
     except UnfinishedBranchError as half:
         if is_s3(manifest.root):
-            raise PlanAgain(f"{pending.key} is being forked by another writer") from half
+            _take_over(trunk, pending, settings, half)
+            return
         # Here the branch's lock is held, so whoever began to make this fork is gone.
         delete_branch(trunk, pending.dataset_branch, settings, keep_data=True)
         _fork(trunk, pending, settings)
+
+
+def _take_over(
+    trunk: DatasetAddress, pending: Pending, settings: StorageSettings, half: UnfinishedBranchError
+) -> None:
+    """Complete half a fork where no lock tells whether its maker lives."""
+    entry, name = pending.entry, pending.dataset_branch or ""
+    try:
+        done = take_over(trunk, name, entry.dataset_branch, entry.dataset_version, settings)
+    except BranchExistsError:
+        done = False
+    if not done:
+        raise PlanAgain(f"{pending.key} is being forked by another writer") from half
+    FORK_CREATED.reached()
 
 
 def _fork(trunk: DatasetAddress, pending: Pending, settings: StorageSettings) -> None:

@@ -108,6 +108,7 @@ def run_history(server: S3Server, proxy: S3Proxy, seed: int, ledger: Ledger) -> 
             warnings.simplefilter("ignore")
             told = outcome(lambda step=step: step(place.open(retries=2)))
             ledger.faults += proxy.ledger()
+        proxy.arrived()
         ledger.told[f"{name}: {told}"] += 1
         model = _judged(place, told, model, after, f"seed {seed}, step {number}, {name}", ledger)
     ledger.histories += 1

@@ -34,6 +34,9 @@ class Fault(StrEnum):
     STALE_LIST = "a page as it was before"
     EXPIRED = "400 ExpiredToken, not done"
     DENIED = "403 AccessDenied, not done"
+    CONFLICT = "409 ConditionalRequestConflict, not done"
+    #: Only in plans that wait for it (`S3Proxy.arrived`): nothing tells it from one that was lost.
+    DELAYED = "the connection lost, and done a moment later"
 
 
 @dataclass(frozen=True)
@@ -96,12 +99,20 @@ _WEIGHTS = {
     Fault.LATE: 4,
     Fault.TRUNCATED: 2,
     Fault.STALE_LIST: 2,
+    Fault.DELAYED: 2,
 }
-_READS, _LISTS = {Fault.TRUNCATED}, {Fault.STALE_LIST}
+#: The kinds of requests that a fault suits, where not all.
+_SUITS = {
+    Fault.TRUNCATED: ("GET", "LIST"),
+    Fault.STALE_LIST: ("LIST",),
+    Fault.DELAYED: ("PUT", "POST", "DELETE"),
+}
 
 
 def seeded(seed: int, rate: float) -> Plan:
     """Strike a share of all requests with faults that suit them, the same ones for a seed.
+
+    Whoever follows it waits for requests that were delayed before judging (`S3Proxy.arrived`).
 
     Which request is which number depends on threads; which numbers are struck does not.
     """
@@ -111,9 +122,8 @@ def seeded(seed: int, rate: float) -> Plan:
         with lock:
             struck = draw.random() < rate
             fault = draw.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
-        if not struck or (fault in _LISTS and call.kind != "LIST"):
-            return None
-        return None if fault in _READS and call.kind not in ("GET", "LIST") else fault
+        suits = call.kind in _SUITS.get(fault, (call.kind,))
+        return fault if struck and suits else None
 
     return plan
 
@@ -126,6 +136,8 @@ class S3Proxy:
         self._host, self._port = str(target.hostname), int(target.port or 80)
         self.plan: Plan = no_faults
         self.late_seconds = 0.05
+        self.delay_seconds = 0.3
+        self._delayed: list[threading.Timer] = []
         self.struck: list[tuple[Fault, Call]] = []
         self.calls: list[Call] = []
         self._lock = threading.Lock()
@@ -177,6 +189,21 @@ class S3Proxy:
         finally:
             connection.close()
 
+    def forward_later(self, method: str, target: str, headers: dict[str, str], body: bytes) -> None:
+        """Let a request arrive once whoever sent it has given it up or sent another."""
+        timer = threading.Timer(self.delay_seconds, self.forward, (method, target, headers, body))
+        timer.daemon = True
+        with self._lock:
+            self._delayed.append(timer)
+        timer.start()
+
+    def arrived(self) -> None:
+        """Wait until no request is under way any more, as recovery does by leases."""
+        with self._lock:
+            delayed, self._delayed = self._delayed, []
+        for timer in delayed:
+            timer.join()
+
     def page(self, target: str, body: bytes, stale: bool) -> bytes:
         """Remember the answer to a listing; return it, or the one before."""
         with self._lock:
@@ -213,6 +240,11 @@ def _handler(proxy: S3Proxy) -> type[BaseHTTPRequestHandler]:
                 return self._refuse(400, "ExpiredToken", "The provided token has expired.")
             if fault is Fault.DENIED:
                 return self._refuse(403, "AccessDenied", "Access Denied")
+            if fault is Fault.CONFLICT:
+                return self._refuse(409, "ConditionalRequestConflict", "Another write is under way")
+            if fault is Fault.DELAYED:
+                proxy.forward_later(self.command, self.path, headers, body)
+                return self._reset()
             if fault is Fault.LATE:
                 time.sleep(proxy.late_seconds)
             status, answered, content = proxy.forward(self.command, self.path, headers, body)

@@ -106,6 +106,9 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
             "a_writer_that_dies_leaves_all_or_nothing",
             "a_fork_without_a_write_is_used_by_the_next_writer",
         ],
+        "faults/test_s3_doubts.py": [
+            "half_a_fork_of_a_dead_writer_is_made_whole_by_the_next_one",
+        ],
         "faults/test_cuts.py": [
             "a_work_that_dies_is_finished_or_undone",
         ],
@@ -416,6 +419,13 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
         ],
     },
     "RS-62": {
+        "faults/test_s3_doubts.py": [
+            "a_graph_whose_creation_may_have_come_true_is_left_whole",
+            "a_branch_whose_ref_is_not_acknowledged_is_made_and_not_refused",
+            "a_compaction_whose_acknowledgement_is_lost_deletes_no_file_that_counts",
+            "a_publish_that_lost_and_cannot_look_again_does_not_say_that_nothing_happened",
+            "a_conditional_put_stays_in_doubt_when_a_later_try_is_refused",
+        ],
         "faults/test_s3_faults.py": [
             "a_version_whose_acknowledgement_is_lost_is_made_once",
             "a_version_that_is_never_acknowledged_is_there_or_reported_as_unknown",

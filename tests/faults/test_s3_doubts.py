@@ -1,0 +1,205 @@
+"""Answers lost at the worst moment: what may have happened is neither repeated, denied nor undone.
+
+Requests are lost here where a writer decides something by them: the last step of a creation, the
+ref of a branch, the fork of a type, the rewriting of the manifest, a conditional put that met
+another one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+
+import omnigraph_spark as og
+from omnigraph_spark.compaction import compact_manifest
+from omnigraph_spark.errors import OutcomeUnknownError, StorageError
+from omnigraph_spark.manifest import Manifest
+from omnigraph_spark.publish import LineageIntent, publish
+from omnigraph_spark.storage import leases
+from omnigraph_spark.storage.manifest_writer import LostRace
+from omnigraph_spark.storage.objects import IN_DOUBT, objects_at
+from omnigraph_spark.storage.settings import StorageSettings
+from tests.faults.s3graphs import Place, assert_settled, outcome, place_social, state_of
+from tests.faults.s3proxy import Call, Fault, S3Proxy, once, s3_proxy
+from tests.helpers.crashes import SOCIAL, load
+from tests.helpers.s3 import S3Server
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def proxy(s3: S3Server) -> Iterator[S3Proxy]:
+    with s3_proxy(s3.endpoint) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits half a minute for a writer that died with its lease."""
+    monkeypatch.setattr(leases, "LEASE_SECONDS", 0.3)
+
+
+@pytest.fixture
+def place(s3: S3Server, proxy: S3Proxy) -> Place:
+    return place_social(s3, proxy)
+
+
+def new_version(call: Call) -> bool:
+    """The conditional put that makes a version of the manifest."""
+    return call.conditional and "/__manifest/_versions/" in call.path
+
+
+def new_ref(call: Call) -> bool:
+    """The conditional put that makes a branch known."""
+    return call.kind == "PUT" and "/_refs/branches/" in call.path
+
+
+def then_unseen(decisive: Callable[[Call], bool]) -> Callable[[Call], Fault | None]:
+    """Lose the answers of a request; after it the manifest can be written and not be read."""
+    lost = [False]
+
+    def plan(call: Call) -> Fault | None:
+        if decisive(call):
+            lost[0] = True
+            return Fault.LOST_ANSWER
+        reads = call.kind in ("GET", "LIST", "HEAD") and "__manifest" in call.path + call.query
+        return Fault.SLOW_DOWN if lost[0] and reads else None
+
+    return plan
+
+
+# -- creating --------------------------------------------------------------------------------------
+
+
+def test_a_graph_whose_creation_may_have_come_true_is_left_whole(
+    s3: S3Server, proxy: S3Proxy
+) -> None:
+    """The manifest is there: without its schema files it would be damaged for good."""
+    root = f"s3://{s3.make_bucket()}/g"
+    storage = {**s3.storage_options, "aws_endpoint": proxy.endpoint, "client_max_retries": "0"}
+    with proxy.faults(then_unseen(new_version)), pytest.raises(OutcomeUnknownError):
+        og.create(root, SOCIAL, storage=storage)
+    graph = og.open(root, storage=s3.storage_options)
+    graph.write(pa.table({"name": ["Alice"]}), "Person")
+    assert_settled(graph, s3.storage_options)
+
+
+def test_a_creation_that_was_refused_leaves_nothing(s3: S3Server, proxy: S3Proxy) -> None:
+    """Who may not write the last file may try again elsewhere, or with other keys."""
+    bucket = s3.make_bucket()
+    storage = {**s3.storage_options, "aws_endpoint": proxy.endpoint, "client_max_retries": "0"}
+
+    def denied(call: Call) -> Fault | None:
+        manifest = "__manifest" in call.path + call.query and call.kind != "DELETE"
+        return Fault.DENIED if manifest and new_version_seen(call) else None
+
+    seen = [False]
+
+    def new_version_seen(call: Call) -> bool:
+        seen[0] = seen[0] or new_version(call)
+        return seen[0]
+
+    with proxy.faults(denied), pytest.raises(StorageError):
+        og.create(f"s3://{bucket}/g", SOCIAL, storage=storage)
+    left = s3.client().list_objects_v2(Bucket=bucket).get("Contents", [])
+    assert [found["Key"] for found in left if "__manifest" not in found["Key"]] == []
+
+
+# -- branches --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_branch_whose_ref_is_not_acknowledged_is_made_and_not_refused(
+    place: Place, proxy: S3Proxy, retries: int
+) -> None:
+    """Nobody else made it: `exists already` would send its maker away from its own branch."""
+    with proxy.faults(once(Fault.LOST_ANSWER, new_ref)) as faults:
+        made = place.open(retries=retries).create_branch("dev")
+    assert len(faults) == 1
+    assert made.name == "dev"
+    place.open("dev").write(pa.table({"name": ["Dora"]}), "Person")
+    assert "Dora" in state_of(place.recovered("dev"))["node:Person"]
+
+
+@pytest.mark.parametrize("step", ["reserved", "copied"])
+def test_half_a_fork_of_a_dead_writer_is_made_whole_by_the_next_one(
+    place: Place, proxy: S3Proxy, step: str
+) -> None:
+    """RS-12 on S3: it belongs to nobody once it outlived a lease."""
+    graph = og.open(place.root, storage=place.direct)
+    graph.create_branch("dev")
+    dead = [False]
+
+    def dies(call: Call) -> Fault | None:
+        fork = "/nodes/" in call.path and "/tree/dev/" in call.path and call.conditional
+        last = "_reservation" if step == "reserved" else "_versions"
+        dies_now, dead[0] = dead[0], dead[0] or (fork and last in call.path)
+        return Fault.RESET if dies_now else None
+
+    writer = place.open("dev", retries=0)
+    with proxy.faults(dies), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert outcome(lambda: load(writer)) != "landed"
+    assert dead == [True]
+    load(graph.as_branch("dev"))
+    assert "Carol" in state_of(place.recovered("dev"))["node:Person"]
+    assert "Carol" not in place.state()["node:Person"]
+
+
+# -- the manifest ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", [1, 9])
+def test_a_compaction_whose_acknowledgement_is_lost_deletes_no_file_that_counts(
+    place: Place, proxy: S3Proxy, times: int
+) -> None:
+    """It happened: the files it wrote are the manifest now."""
+    before = place.state()
+    manifest = Manifest(place.root, StorageSettings.resolve(place.proxied))
+    with proxy.faults(once(Fault.LOST_ANSWER, new_version, times)) as faults:
+        # Lance looks whose version is there.
+        assert compact_manifest(manifest)
+    assert faults
+    assert place.state() == before
+    load(og.open(place.root, storage=place.direct))
+    assert_settled(place.recovered(), place.direct)
+
+
+def test_a_publish_that_lost_and_cannot_look_again_does_not_say_that_nothing_happened(
+    place: Place,
+) -> None:
+    """What it lost to may have been its own request, carried out and not acknowledged."""
+    manifest = Manifest(place.root, StorageSettings.resolve(place.direct))
+    state = manifest.head()
+    broken = StorageError("transient", place.root, "the connection broke off")
+    lineage = LineageIntent("01M7PQSKBKFPJHGQAYC4G2M5TD", 1)
+    with (
+        patch("omnigraph_spark.publish.merge_rows", return_value=LostRace()),
+        patch.object(Manifest, "head", side_effect=broken),
+        pytest.raises(OutcomeUnknownError, match=lineage.commit_id),
+    ):
+        publish(manifest, "main", [], {}, lineage, seen=state)
+
+
+# -- conditional puts ------------------------------------------------------------------------------
+
+
+def test_a_conditional_put_stays_in_doubt_when_a_later_try_is_refused(
+    place: Place, proxy: S3Proxy
+) -> None:
+    """The first try may have been carried out, whatever is said about the second."""
+    address = f"{place.root}/claim"
+    storage = StorageSettings.resolve({**place.proxied, "client_max_retries": "1"})
+    answers = iter([Fault.LOST_ANSWER, Fault.CONFLICT, Fault.DENIED])
+
+    def plan(call: Call) -> Fault | None:
+        return next(answers, None) if call.conditional else None
+
+    with proxy.faults(plan), pytest.raises(StorageError) as raised:
+        objects_at(place.root, storage).put_new(address, b"mine")
+    assert raised.value.kind == IN_DOUBT
+    assert objects_at(place.root, storage).read(address) == b"mine"
