@@ -28,6 +28,7 @@ from omnigraph_spark.formats.v4.sidecar import list_sidecars
 from omnigraph_spark.manifest import ManifestState
 from omnigraph_spark.names import MAIN, AnyRef
 from omnigraph_spark.publish import LineageIntent, find_publisher, find_repeat
+from omnigraph_spark.recovery.finished import find_finished
 from omnigraph_spark.recovery.sweep import heal, undo
 from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.snapshot import GraphReader, SnapshotState
@@ -199,7 +200,7 @@ class Write:
                     held.enter_context(lock)
                     self._rebase(moved)
                 try:
-                    if self._looks_first and (done := find_repeat(self._target.state(), commit_id)):
+                    if self._looks_first and (done := self._done(self._target.state(), commit_id)):
                         # Before the rules are checked: rows that are there already break some.
                         self.abort()
                         return done
@@ -223,6 +224,13 @@ class Write:
         Work without a name is never done already, and main is never gone: that saves a request.
         """
         return bool(self._terms.once) or self.branch != MAIN
+
+    def _done(self, state: ManifestState, commit_id: str) -> Commit | None:
+        """Return the visible commit that did this work, whoever made it."""
+        done = find_repeat(state, commit_id)
+        if done is None and self._terms.once:
+            done = find_finished(self._reader.manifest, state, commit_id)
+        return done
 
     def _inspected(self, space: Workspace) -> list[Pending]:
         """Return the changes that have an effect, after every rule was checked."""
@@ -250,7 +258,7 @@ class Write:
         if healed:
             raise PlanAgain(f"an unfinished write on branch {self.branch!r} was recovered")
         state = self._target.state()
-        if (done := find_repeat(state, commit_id)) is not None:
+        if (done := self._done(state, commit_id)) is not None:
             self.abort()
             return done
         expected = self._expectations(state, pending)
