@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import count
+from pathlib import Path
+from unittest.mock import patch
+
 import pyarrow as pa
 import pytest
 
@@ -9,11 +13,16 @@ import omnigraph_spark as og
 from omnigraph_spark import failpoints as points
 from omnigraph_spark.errors import ConflictError
 from omnigraph_spark.failpoints import Failpoint
+from omnigraph_spark.names import TypeKey
 from omnigraph_spark.recovery import observe
 from omnigraph_spark.storage import leases
+from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.s3_objects import S3Objects
+from omnigraph_spark.storage.settings import StorageSettings
 from tests.engine.graphs import ages
 from tests.engine.recovering import POST, PRE, reached
-from tests.helpers.crashes import crashing, load, write_social
+from tests.helpers import golden
+from tests.helpers.crashes import Crashed, crashing, load, write_social
 from tests.helpers.s3 import S3Server
 
 
@@ -92,3 +101,26 @@ def test_a_live_writer_that_is_finished_by_another_succeeds(
     with reached(points.BEFORE_PUBLISH, finished):
         load(opened(root, s3))
     assert ages(opened(root, s3)) == POST
+
+
+@pytest.mark.parametrize("copied", [1, 2, 3])
+def test_schema_files_that_were_copied_and_not_yet_deleted_are_moved_on(
+    s3: S3Server, tmp_path: Path, copied: int
+) -> None:
+    """There is no rename: whoever dies between copy and deletion leaves both files."""
+    local = golden.unpack("crashed-apply-staged", tmp_path)
+    root = s3.upload(local, f"s3://{s3.make_bucket()}/g")
+    deleted, delete = count(1), S3Objects.delete
+
+    def dies(store: S3Objects, address: str) -> None:
+        if address.endswith(".staging") and next(deleted) == copied:
+            raise Crashed
+        delete(store, address)
+
+    with patch.object(S3Objects, "delete", dies), pytest.raises(Crashed):
+        opened(root, s3).recover()
+    graph = opened(root, s3)
+    assert graph.schema.get(TypeKey.parse("node:Tag")) is not None
+    store = objects_at(root, StorageSettings.resolve(s3.storage_options))
+    assert [found for found in store.listing(root) if found.name.endswith(".staging")] == []
+    assert graph.recover() == []

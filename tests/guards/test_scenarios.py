@@ -216,6 +216,7 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
         "engine/test_concurrent_writers.py": [
             "of_sixteen_that_insert_the_same_key_one_wins",
             "sixteen_that_insert_keys_of_their_own_all_succeed",
+            "sixteen_writers_of_an_object_store_keep_the_same_laws",
         ],
     },
     "RS-24": {
@@ -299,6 +300,7 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
     "RS-41": {
         "engine/test_concurrent_writers.py": [
             "the_first_writers_of_a_branch_make_one_branch_and_one_fork",
+            "sixteen_writers_of_an_object_store_keep_the_same_laws",
         ],
         "engine/test_on_object_stores.py": [
             "two_first_writers_of_a_branch_share_its_fork",

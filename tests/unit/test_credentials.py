@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import pickle
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +214,68 @@ def test_keys_of_a_profile_are_found_by_its_name(
     with pytest.raises(StorageError, match="nobody") as refused:
         StorageSettings.resolve({"profile": "nobody"}, {}).keys("s3://b/g")
     assert refused.value.kind == "configuration"
+
+
+class InstanceRole(BaseHTTPRequestHandler):
+    """What a machine of AWS is told of its role: keys with a number, good for ten minutes."""
+
+    fetched = 0
+
+    def do_PUT(self) -> None:
+        self._answer("a token of the service")
+
+    def do_GET(self) -> None:
+        if self.path.endswith("/security-credentials/"):
+            return self._answer("some-role")
+        InstanceRole.fetched += 1
+        until = dt.datetime.now(dt.UTC) + dt.timedelta(minutes=10)
+        keys = {"AccessKeyId": f"role-{self.fetched}", "SecretAccessKey": SECRET, "Token": "t"}
+        return self._answer(
+            json.dumps({"Code": "Success", **keys, "Expiration": f"{until:%Y-%m-%dT%H:%M:%SZ}"})
+        )
+
+    def _answer(self, text: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        return None
+
+
+def test_keys_of_an_instance_role_are_found_and_renewed_before_they_expire(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), InstanceRole)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    nothing = {"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"}
+    for name in nothing:
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    place = f"http://127.0.0.1:{server.server_port}/"
+    monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", place)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "false")
+    settings = StorageSettings.resolve({}, {})
+    try:
+        first = settings.for_lance("s3://b/g")
+        assert first["aws_secret_access_key"] == SECRET
+        assert first["aws_session_token"] == "t"
+        known = settings.keys("s3://b/g")
+        assert known is not None
+        assert known.expires_at is not None
+        assert known.refresh_at is not None
+        assert known.expires_at - known.refresh_at > 60
+        assert settings.for_boto3(known)["aws_access_key_id"] == first["aws_access_key_id"]
+        assert settings.for_lance("s3://b/g") == first
+        # Some minutes later, before the old ones have expired.
+        monkeypatch.setattr(module.time, "time", lambda: known.refresh_at)
+        renewed = settings.for_lance("s3://b/g")
+        assert renewed["aws_access_key_id"] != first["aws_access_key_id"]
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_no_keys_anywhere_is_told_at_once(tmp_path: Path) -> None:
