@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph_spark.errors import StorageError
-from omnigraph_spark.storage.datasets import DatasetAddress, version_file
+from omnigraph_spark.storage.datasets import (
+    DatasetAddress,
+    open_dataset,
+    probe_version,
+    version_file,
+)
 from omnigraph_spark.storage.objects import Stat, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.translate import NOT_FOUND, lance_errors
@@ -39,6 +44,23 @@ def landed_version(
     if found is None:
         raise StorageError(NOT_FOUND, file, f"there is no version {version}")
     return describe_version(address, version, found)
+
+
+def files_since(address: DatasetAddress, version: int, settings: StorageSettings) -> set[str]:
+    """Return the names of all data files of a version and those after it that are there still.
+
+    Not only of the newest: what it no longer names, readers of an older one still read.
+    """
+    newest = probe_version(address, settings)
+    files: set[str] = set()
+    for number in range(version, 0 if newest is None else newest.number + 1):
+        try:
+            files |= open_dataset(address, number, settings).data_files()
+        except StorageError as error:
+            # Reclaimed: nobody reads it any more.
+            if error.kind != NOT_FOUND:
+                raise
+    return files
 
 
 def transaction_id(address: DatasetAddress, version: int, settings: StorageSettings) -> str | None:

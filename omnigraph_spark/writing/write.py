@@ -32,11 +32,11 @@ from omnigraph_spark.recovery.finished import find_finished
 from omnigraph_spark.recovery.sweep import heal, undo
 from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.snapshot import GraphReader, SnapshotState
-from omnigraph_spark.storage.datasets import DatasetAddress, open_dataset
-from omnigraph_spark.storage.fence import head_version
+from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.locks import writer_lock
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.staging import StagedFile, discard
+from omnigraph_spark.storage.versions import files_since
 from omnigraph_spark.writing.collected import Collected, RowCounts
 from omnigraph_spark.writing.deletions import DeleteRequest
 from omnigraph_spark.writing.forks import ensure_fork
@@ -352,17 +352,15 @@ class Write:
     # -- files -------------------------------------------------------------------------------------
 
     def discard_unowned(self, task: StageTask, results: Iterable[StageResult]) -> None:
-        """Delete staged files that nothing can own: no sidecar, and not the newest version."""
+        """Delete staged files that nothing can own: no sidecar, and no version since the plan."""
         files = [file for result in results for file in result.all_files]
         manifest = self._reader.manifest
         store = objects_at(manifest.root, manifest.settings)
         if not files or list_sidecars(manifest.root, store):
             return
-        head = head_version(task.address, manifest.settings)
-        if head is not None:
-            newest = open_dataset(task.address, head.number, manifest.settings)
-            owned = newest.data_files()
-            files = [file for file in files if file.path not in owned]
+        planned = self.base.entry(str(task.declared.type_key)).dataset_version
+        owned = files_since(task.address, planned, manifest.settings)
+        files = [file for file in files if file.path not in owned]
         discard(task.address, files, manifest.settings)
 
     def _discard_staged(self) -> None:

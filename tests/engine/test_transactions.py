@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -890,3 +891,27 @@ def test_what_a_task_found_crosses_processes_as_text() -> None:
     file = StagedFile("x.lance", "{}", 3, 4)
     for result in (StageResult((file,)), StageResult(violations=(violation,)), StageResult()):
         assert StageResult.from_json(result.to_json()) == result
+
+
+@pytest.mark.parametrize("branch", ["main", "dev"])
+def test_a_writer_that_gives_up_leaves_files_that_any_version_names(
+    graph: og.Graph, branch: str
+) -> None:
+    """Spark gives a write up whose answer was lost; others may have written over it since."""
+    if branch != "main":
+        graph.create_branch(branch)
+    graph = graph.as_branch(branch)
+    write = Write(GraphReader.open(graph.root, StorageSettings()), branch, WriteTerms())
+    task = write.task("Person", WriteMode.APPEND)
+    results = [task.run(people(Dan=1).to_batches())]
+    orphans = [task.run(people(Eve=1).to_batches())]
+    given_up = pickle.loads(pickle.dumps(write))
+    write.add("Person", task, results)
+    commit = write.commit()
+    assert commit is not None
+    graph.refresh().delete("Person", ids=["Dan"])
+    before = data_files(Path(graph.root))
+    given_up.discard_unowned(task, [*results, *orphans])
+    assert len(data_files(Path(graph.root))) == len(before) - 1
+    at = og.open(graph.root).at(commit=commit.id)
+    assert ids(at, "Person") == ["Ann", "Bob", "Cid", "Dan"]
