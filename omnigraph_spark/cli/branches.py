@@ -24,7 +24,7 @@ def list_branches(root: str, as_json: bool) -> None:
         (b.name, b.parent, b.head.id, f"{b.created_at:%Y-%m-%d %H:%M:%S}", len(b.forked_types))
         for b in found
     ]
-    header = ("branch", "from", "head", "made (UTC)", "#types of its own")
+    header = ("branch", "from", "=head", "=made (UTC)", "#own types")
     show(about, as_json, (known.name for known in found), lambda: [table(None, header, rows)])
 
 

@@ -18,6 +18,7 @@ from omnigraph_spark.cli.shared import (
     show,
     sized,
     table,
+    told,
     working,
 )
 from omnigraph_spark.display import counted
@@ -33,11 +34,18 @@ _EXPORT_FORMATS = ("jsonl", "delta", "parquet")
 
 
 @cli.command()
-def demo() -> None:
-    """Read a small graph with local Spark and show what that looks like."""
-    from omnigraph_spark.demo import run_demo
+@json_option
+def demo(as_json: bool) -> None:
+    """Show a graph in local Spark: write, SQL, branch, merge, recover.
 
-    run_demo()
+    With --json the steps are objects: what is shown, the call, and what it printed.
+    """
+    from omnigraph_spark.demo import run_demo, steps_of_demo
+
+    if as_json:
+        show(steps_of_demo(), True, ())
+    else:
+        run_demo()
 
 
 @cli.command()
@@ -61,7 +69,10 @@ def init(root: str, schema: Path, as_json: bool) -> None:
 @branch_option("The branch to look at.")
 @json_option
 def info(root: str, branch: str, as_json: bool) -> None:
-    """Say what is in the graph at ROOT: types, rows, size, branches, newest commit, health."""
+    """Say what is in the graph at ROOT.
+
+    Its types with rows and size, its branches, the newest commit, and its health.
+    """
     graph = open_graph(root, branch=branch, mode="r")
     snapshot = graph.snapshot()
     branches = [known.name for known in graph.branches()]
@@ -81,13 +92,13 @@ def info(root: str, branch: str, as_json: bool) -> None:
     found = f"{counted(len(health), 'finding')}, see omnigraph-spark health"
     head = [
         f"{graph.root}  branch {branch}, manifest version {snapshot.manifest_version}",
-        f"newest commit {snapshot.commit.id}, {about['created_at']}",
+        f"newest commit {told(snapshot.commit)}",
         f"branches: {', '.join(branches)}",
         f"size: {sized(sum(sizes.values()))}; health: {found if health else 'nothing is wrong'}",
     ]
     rows = [(key, f"{e.rows:,}", sized(sizes[key])) for key, e in snapshot.entries.items()]
     lines = [*head, *(f"  {key:<32} {count:>14} {size:>12}" for key, count, size in rows)]
-    show(about, as_json, lines, lambda: [*head, table(None, ("type", "#rows", "#size"), rows)])
+    show(about, as_json, lines, lambda: [*head, "", table(None, ("type", "#rows", "#size"), rows)])
 
 
 @cli.command()
@@ -95,7 +106,7 @@ def info(root: str, branch: str, as_json: bool) -> None:
 @branch_option("The branch to look at.")
 @json_option
 def snapshot(root: str, branch: str, as_json: bool) -> None:
-    """Say which dataset version each type of the graph at ROOT is read at."""
+    """Say which version each type of the graph at ROOT is read at."""
     pinned = open_graph(root, branch=branch, mode="r").snapshot()
     about = {
         "branch": pinned.branch,
@@ -115,7 +126,7 @@ def snapshot(root: str, branch: str, as_json: bool) -> None:
         (key, entry.dataset_version, entry.dataset_branch or "main", f"{entry.rows:,}", entry.path)
         for key, entry in pinned.entries.items()
     ]
-    header = ("type", "#version", "dataset branch", "#rows", "path")
+    header = ("type", "#version", "branch", "#rows", "=path")
     show(
         about, as_json, ("\t".join(map(str, r)) for r in rows), lambda: [table(None, header, rows)]
     )
@@ -127,7 +138,7 @@ def snapshot(root: str, branch: str, as_json: bool) -> None:
 @click.option("--limit", type=click.IntRange(min=0), help="How many, newest first; all by default.")
 @json_option
 def commits(root: str, branch: str, limit: int | None, as_json: bool) -> None:
-    """List the commits of a branch of the graph at ROOT, newest first."""
+    """List the commits of a branch of the graph at ROOT."""
     found = open_graph(root, branch=branch, mode="r").history(limit)
     rows = [
         (
@@ -139,7 +150,7 @@ def commits(root: str, branch: str, limit: int | None, as_json: bool) -> None:
         )
         for c in found
     ]
-    header = ("#version", "commit", "actor", "merged", "made (UTC)")
+    header = ("#version", "=commit", "actor", "=merged", "=made (UTC)")
     about = [described(commit) for commit in found]
     show(about, as_json, map(repr, found), lambda: [table(None, header, rows)])
 
@@ -161,7 +172,10 @@ def load(
     actor: str | None,
     as_json: bool,
 ) -> None:
-    """Load RECORDS (JSON lines of the interchange format) into the graph at ROOT, in one commit."""
+    """Load RECORDS into the graph at ROOT, in one commit.
+
+    They are JSON lines of the interchange format.
+    """
     graph = open_graph(root)
     with working(f"loading {records}"):
         terms = {"branch": branch, "create_from": create_from, "actor": actor}
@@ -191,9 +205,10 @@ def load(
 )
 @json_option
 def export(root: str, path: str, branch: str, format_: str, as_json: bool) -> None:
-    """Write the graph at ROOT to PATH: a file or folder of JSON lines, or tables.
+    """Write the graph at ROOT to PATH, as JSON lines or as tables.
 
-    Tables that are there already get only what changed.
+    JSON lines go to a file or a folder. Delta tables that are there already get only the rows that
+    changed; a Parquet table of a type that changed is written anew.
     """
     if format_ == "jsonl":
         with working(f"exporting to {path}"):
@@ -206,10 +221,10 @@ def export(root: str, path: str, branch: str, format_: str, as_json: bool) -> No
         graph = open_graph(root, branch=branch, mode="r", spark=spark)
         with working(f"exporting to {path}", steps=len(graph.entries)) as done:
             tables = graph.export(format_, path, lambda each: done(each.type_key))
-    told = [(t.type_key, str(t.step), f"{t.rows:,}", t.path) for t in tables]
+    done_ = [(t.type_key, str(t.step), f"{t.rows:,}", t.path) for t in tables]
     about = [{**vars(t), "step": str(t.step)} for t in tables]
     header = ("type", "done", "#rows", "path")
-    show(about, as_json, ("\t".join(row) for row in told), lambda: [table(None, header, told)])
+    show(about, as_json, ("\t".join(row) for row in done_), lambda: [table(None, header, done_)])
 
 
 @contextmanager

@@ -29,10 +29,10 @@ _SHOWN = 1000
 @click.option("--catalog", default="og", show_default=True, help="What the graph is called in SQL.")
 @json_option
 def sql(root: str, execute: str | None, catalog: str, as_json: bool) -> None:
-    """Ask the graph at ROOT in SQL, such as SELECT * FROM og.nodes.Person.
+    """Ask the graph at ROOT in SQL.
 
-    Without -e statements are read from the terminal or a pipe; each ends with a semicolon. One that
-    fails ends the command, except at the prompt.
+    Such as SELECT * FROM og.nodes.Person. Without -e statements are read from the terminal or a
+    pipe; each ends with a semicolon. One that fails ends the command, except at the prompt.
     """
     open_graph(root, mode="r")
     from omnigraph_spark.session.configure import jar_path

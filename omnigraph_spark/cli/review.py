@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,12 +16,23 @@ from omnigraph_spark.cli.shared import (
     described,
     json_option,
     show,
+    table,
+    told,
 )
-from omnigraph_spark.errors import MergeConflictsError
+from omnigraph_spark.comparing.summary import DiffSummary
+from omnigraph_spark.display import counted
+from omnigraph_spark.errors import Conflict, MergeConflictsError
+from omnigraph_spark.errors.merging import ROW_KINDS
 from omnigraph_spark.graph import open as open_graph
 from omnigraph_spark.merge.decisions import Side
-from omnigraph_spark.merge.preview import MergePlan, conflict_dict
+from omnigraph_spark.merge.plan import Outcome
+from omnigraph_spark.merge.preview import MergePlan, conflict_dict, side_by_side
 from omnigraph_spark.names import AnyRef, Ref
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_MERGED = ("type", "#inserted", "#updated", "#deleted")
 
 
 @cli.command()
@@ -30,7 +43,7 @@ from omnigraph_spark.names import AnyRef, Ref
 @click.option("--rows", is_flag=True, help="Print every row that differs, as a line of JSON.")
 @json_option
 def diff(root: str, before: str, after: str, type_: str | None, rows: bool, as_json: bool) -> None:
-    """Say what differs in the graph at ROOT between BEFORE and AFTER.
+    """Say what differs between BEFORE and AFTER in the graph at ROOT.
 
     Each is a branch, a commit id or a manifest version.
     """
@@ -43,7 +56,13 @@ def diff(root: str, before: str, after: str, type_: str | None, rows: bool, as_j
                 click.echo(json.dumps({**row, **sides}, ensure_ascii=False))
         return
     summary = found.summary(samples=0)
-    show(summary.counts, as_json, repr(summary).splitlines())
+    lines = repr(summary).splitlines()
+    show(summary.counts, as_json, lines, (lambda: _diff_tables(summary)) if summary.types else None)
+
+
+def _diff_tables(summary: DiffSummary) -> list[Table | str]:
+    counts = [(each.type_key, each.added, each.removed, each.changed) for each in summary.types]
+    return [summary.title, "", _numbers(("type", "#added", "#removed", "#changed"), counts)]
 
 
 @cli.command()
@@ -63,9 +82,9 @@ def changes(
     branch: str,
     as_json: bool,
 ) -> None:
-    """Print what the commits of a branch of the graph at ROOT did to a type: a line for each row.
+    """Print what commits of the graph at ROOT did to a type.
 
-    With --json each line is an object; else what happened, the id and the commit.
+    A line for each row: with --json an object; else what happened, the id and the commit.
     """
     graph = open_graph(root, branch=branch, mode="r")
     feed = graph.changes(_commit(since), _commit(until), type=type_, net=net)
@@ -104,25 +123,66 @@ def merge(
     actor: str | None,
     as_json: bool,
 ) -> None:
-    """Merge branch SOURCE of the graph at ROOT into another, in one commit.
+    """Merge branch SOURCE of the graph at ROOT into another.
 
-    Conflicts are printed, nothing is published, and the exit code is 3.
+    In one commit. Conflicts are printed, nothing is published, and the exit code is 3.
     """
     graph = open_graph(root)
     if dry_run:
         plan = graph.preview_merge(source, into=into, resolve=resolve)
-        show(plan.to_dict(), as_json, _plan_lines(plan))
+        show(plan.to_dict(), as_json, _plan_lines(plan), lambda: _plan_tables(plan))
         context.exit(0 if plan.can_merge else 3)
     try:
         commit = graph.merge(source, into=into, actor=actor, resolve=resolve)
     except MergeConflictsError as error:
-        if not as_json:
+        if as_json:
+            conflicts = [conflict_dict(found) for found in error.conflicts]
+            show({"commit": None, "conflicts": conflicts, "conflict_count": error.count}, True, ())
+        elif sys.stdout.isatty():
+            head = f"[{error.code}] {source} cannot be merged into {into}; nothing was published"
+            found = _in_the_way(error.conflicts, error.count, into, source)
+            show((), False, (), lambda: [head, *found])
+        else:
             raise
-        conflicts = [conflict_dict(found) for found in error.conflicts]
-        show({"commit": None, "conflicts": conflicts, "conflict_count": error.count}, True, ())
         context.exit(3)
     changes = {key: vars(change) for key, change in commit.changes.items()}
-    show({"commit": described(commit), "changes": changes}, as_json, [repr(commit)])
+    about = {"commit": described(commit), "changes": changes}
+    rows = [(key, c.inserted, c.updated, c.deleted) for key, c in commit.changes.items()]
+    head = f"merged {source} into {into}: {told(commit)}"
+    show(about, as_json, [repr(commit)], lambda: [head, "", _numbers(_MERGED, rows)])
+
+
+def _plan_tables(plan: MergePlan) -> Iterator[Table | str]:
+    words = {
+        Outcome.FAST_FORWARD: "only one of them changed",
+        Outcome.THREE_WAY: "both changed",
+        Outcome.UP_TO_DATE: "nothing is new",
+    }
+    yield f"merging {plan.source} into {plan.into}: {words[plan.outcome]}"
+    if plan.counts:
+        rows = [(key, c.inserted, c.updated, c.deleted) for key, c in plan.counts.items()]
+        yield from ("", _numbers(_MERGED, rows))
+    if plan.conflicts:
+        yield from _in_the_way(plan.conflicts, plan.conflict_count, plan.into, plan.source)
+
+
+def _numbers(header: Sequence[str], rows: Iterable[tuple[str, int, int, int]]) -> Table:
+    return table(None, header, [(key, *(f"{n:,}" for n in counts)) for key, *counts in rows])
+
+
+def _in_the_way(found: Sequence[Conflict], count: int, into: str, source: str) -> list[Table | str]:
+    """Lay conflicts about rows out side by side, in the columns that differ; tell the others."""
+    rows = [
+        (each.type_key, each.id, each.kind, *side_by_side(each.base, each.ours, each.theirs))
+        for each in found
+        if each.kind in ROW_KINDS
+    ]
+    header = ("type", "id", "=kind", "base", f"ours ({into})", f"theirs ({source})")
+    shown: list[Table | str] = ["", counted(count, "conflict")]
+    if rows:
+        decide = "--resolve ours or --resolve theirs decides rows that both changed"
+        shown += ["", table(None, header, rows), "", decide]
+    return shown + [str(each) for each in found if each.kind not in ROW_KINDS]
 
 
 def _plan_lines(plan: MergePlan) -> Iterator[str]:

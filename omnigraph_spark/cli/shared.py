@@ -21,6 +21,9 @@ from omnigraph_spark.version import __version__
 if TYPE_CHECKING:
     from rich.table import Table
 
+#: Columns of a usual terminal.
+_ROOMY = 80
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 actor_option = click.option("--actor", help="Who writes; $OMNIGRAPH_ACTOR or the user by default.")
 
@@ -45,6 +48,12 @@ def exit_code(error: type[OmnigraphError]) -> int:
     if issubclass(error, ConflictError):
         return 3
     return 4 if issubclass(error, RecoveryRequiredError) else 1
+
+
+def told(commit: Commit) -> str:
+    """Say which commit this is, when it was made, and by whom."""
+    by = "" if commit.actor is None else f" by {commit.actor}"
+    return f"{commit.id}, {commit.created_at:%Y-%m-%d %H:%M:%S} UTC{by}"
 
 
 def described(commit: Commit) -> dict[str, Any]:
@@ -81,16 +90,29 @@ def show(
 
 
 def table(title: str | None, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """Lay rows out as a table; columns whose name begins with # are numbers."""
+    """Lay rows out as a table; columns named #… are numbers, those named =… stay on one line."""
     from rich import box
+    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    made = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    # What is copied, as ids are, is whole wherever it fits; in narrower windows it is folded.
+    roomy = Console().width >= _ROOMY
     for name in header:
-        number = name.startswith("#")
         made.add_column(
-            name.removeprefix("#"), justify="right" if number else "left", overflow="fold"
+            name.lstrip("#="),
+            justify="right" if name.startswith("#") else "left",
+            overflow="fold",
+            no_wrap=roomy and name.startswith("="),
         )
     for row in rows:
         made.add_row(*("" if cell is None else escape(str(cell)) for cell in row))

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from omnigraph_spark.cli.shared import branch_option, cli, json_option, show, table, working
+from omnigraph_spark.cli.shared import (
+    branch_option,
+    cli,
+    described,
+    json_option,
+    show,
+    table,
+    working,
+)
 from omnigraph_spark.graph import open as open_graph
 from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.recovery.repair import Drift
@@ -18,7 +26,10 @@ from omnigraph_spark.storage.uri import canonical_root
 @branch_option("The branch to look at.")
 @json_option
 def health(root: str, branch: str, as_json: bool) -> None:
-    """Say what is wrong with the graph at ROOT, and what to do about it; changes nothing."""
+    """Say what is wrong with the graph at ROOT, and what to do.
+
+    Changes nothing.
+    """
     found = open_graph(root, branch=branch, mode="r").health()
     lines = [f"{finding.kind}: {finding.detail}; {finding.remedy}" for finding in found]
     about = [
@@ -33,13 +44,30 @@ def health(root: str, branch: str, as_json: bool) -> None:
 
 @cli.command()
 @click.argument("root")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Undo, too, what others committed on top of an unfinished write, and do not wait.",
+)
 @json_option
-def recover(root: str, as_json: bool) -> None:
+def recover(root: str, force: bool, as_json: bool) -> None:
     """Finish or undo interrupted writes of the graph at ROOT."""
-    done = recover_graph(Manifest(canonical_root(root), StorageSettings.resolve()))
-    about = [{"operation_id": each.operation_id, "kind": str(each.kind)} for each in done]
-    lines = [f"{each['kind']}: {each['operation_id']}" for each in about]
-    show(about, as_json, lines or ["nothing was unfinished"])
+    manifest = Manifest(canonical_root(root), StorageSettings.resolve())
+    done = recover_graph(manifest, force=force)
+    about = [
+        {
+            "operation_id": each.operation_id,
+            "kind": str(each.kind),
+            "types": [outcome.type_key for outcome in each.tables],
+            "commit": described(each.commit),
+        }
+        for each in done
+    ]
+    rows = [(r.operation_id, r.kind, ", ".join(t.type_key for t in r.tables)) for r in done]
+    lines = [f"{kind}: {operation_id}  {types}".rstrip() for operation_id, kind, types in rows]
+    header = ("=unfinished write", "done", "types")
+    tables = (lambda: [table(None, header, rows)]) if rows else None
+    show(about, as_json, lines or ["nothing was unfinished"], tables)
 
 
 @cli.command()
@@ -49,7 +77,10 @@ def recover(root: str, as_json: bool) -> None:
 @click.option("--force", is_flag=True, help="Publish everything, unchecked.")
 @json_option
 def repair(root: str, branch: str, confirm: bool, force: bool, as_json: bool) -> None:
-    """Say which types of the graph at ROOT were written past it; publish that on request."""
+    """Find what was written past the graph at ROOT.
+
+    Says which types; --confirm or --force publishes it.
+    """
     graph = open_graph(root, branch=branch, mode="rw" if confirm or force else "r")
     found = graph.repair(confirm=confirm, force=force)
     header = ("type", "#pinned", "#written", "what", "done")
@@ -68,7 +99,10 @@ def repair(root: str, branch: str, confirm: bool, force: bool, as_json: bool) ->
 @branch_option("The branch whose types are optimized.")
 @json_option
 def optimize(root: str, branch: str, as_json: bool) -> None:
-    """Put small files of the graph at ROOT together, and bring its indexes up to date."""
+    """Put small files of the graph at ROOT together.
+
+    Its indexes are brought up to date, too.
+    """
     graph = open_graph(root, branch=branch)
     with working(f"optimizing {len(graph.entries)} types"):
         done = graph.optimize()

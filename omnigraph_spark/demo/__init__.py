@@ -6,7 +6,9 @@ with its cascade, and one branch still open (`reorg`).
 
 from __future__ import annotations
 
+from contextlib import redirect_stdout
 from importlib.resources import as_file, files
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING
@@ -35,6 +37,7 @@ PEOPLE = [
     ("cy", "Paris", "junior"),
     ("dee", "Rome", "senior"),
 ]
+_NEXT = "Where to go next"
 #: Where the picture of the history is written.
 PICTURE = "omnigraph-demo-history.svg"
 
@@ -49,6 +52,19 @@ def unpack_demo_graph(folder: Path) -> Path:
     return folder / "social"
 
 
+def steps_of_demo() -> list[dict[str, str]]:
+    """Run the demonstration without showing it; return its steps, for programs."""
+    printed = StringIO()
+    with redirect_stdout(printed):
+        run_demo()
+    steps = []
+    for part in printed.getvalue().split("\n== ")[1:]:
+        step, call, *shown = part.split("\n")
+        told = "\n".join(shown).partition(f"\n{_NEXT}")[0]
+        steps.append({"step": step, "call": call.strip(), "printed": told.strip("\n")})
+    return steps
+
+
 def run_demo() -> None:
     """Make a graph in a temporary folder, start Spark, and show what can be done with it."""
     from omnigraph_spark.session.local import local_session
@@ -56,7 +72,7 @@ def run_demo() -> None:
     with TemporaryDirectory(prefix="omnigraph-demo-") as folder:
         root = f"{folder}/team"
         _say("Starting Spark on this machine", f'og.configure(SparkSession.builder, og="{root}")')
-        spark = local_session("omnigraph-spark demo", catalogs={"og": root})
+        spark = local_session("omnigraph-spark demo", catalogs={"og": root}, brief=True)
         try:
             graph = _write(spark, root)
             _query(spark, graph)
@@ -179,7 +195,7 @@ def _say(what: str, how: str) -> None:
 
 def _next_steps() -> None:
     click.echo()
-    click.secho("Where to go next", bold=True)
+    click.secho(_NEXT, bold=True)
     click.echo("  README.md        reading, writing, branches, SQL, options, error codes")
     click.echo("  notebooks/       the same step by step, with pictures")
     click.echo("  make test        everything this package promises, as tests")

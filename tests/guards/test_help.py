@@ -8,12 +8,11 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from omnigraph_spark.cli import cli
 
 README = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding="utf-8")
-#: A demonstration has no answer.
-SHOWS = {"demo"}
 
 
 def commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -40,7 +39,7 @@ def sorted_as_listed(listed: str) -> list[str]:
     return sorted(COMMANDS, key=lambda name: places.get(name.split()[0], len(places)))
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - SHOWS))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_can_print_json(name: str) -> None:
     flags = {flag for parameter in COMMANDS[name].params for flag in parameter.opts}
     assert "--json" in flags
@@ -54,3 +53,10 @@ def test_every_argument_is_explained_in_the_help(name: str) -> None:
             assert (parameter.human_readable_name or "") in (command.help or "")
         elif isinstance(parameter, click.Option) and not parameter.hidden:
             assert parameter.help
+
+
+def test_the_list_of_commands_says_of_each_in_whole_words_what_it_does() -> None:
+    shown = CliRunner().invoke(cli, ["--help"], terminal_width=80).stdout
+    listed = shown.partition("Commands:")[2].strip().splitlines()
+    assert len(listed) == len(cli.commands)
+    assert [line for line in listed if line.endswith("...")] == []

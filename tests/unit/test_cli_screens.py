@@ -1,0 +1,141 @@
+"""What the command line shows on a terminal of 80 columns, and all of its exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import omnigraph_spark as og
+from omnigraph_spark.cli import cli, main
+from tests.helpers.golden import unpack
+from tests.helpers.terminal import on_terminal
+
+
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A graph with a branch that contradicts main about one row, and one that does not."""
+    root = tmp_path_factory.mktemp("screens") / "g"
+    graph = og.create(root, "node Person { name: String @key age: I32? city: String? }")
+    graph.write(pa.table({"name": ["ann"], "age": [1], "city": ["Ulm"]}), "Person", actor="etl-job")
+    for branch in ("clashing", "fitting"):
+        graph.create_branch(branch)
+    for branch, name, age in (("clashing", "ann", 2), ("main", "ann", 3), ("fitting", "bob", 4)):
+        row = pa.table({"name": [name], "age": [age], "city": ["Ulm"]})
+        graph.write(row, "Person", mode="merge", branch=branch, actor="etl-job")
+    return graph.root
+
+
+def lines_of(*arguments: str, code: int = 0) -> list[str]:
+    shown = on_terminal(80, *arguments, code=code).splitlines()
+    assert max(map(len, shown)) <= 80
+    return [line.rstrip() for line in shown]
+
+
+def test_ids_of_commits_and_branches_stay_on_one_line(forked: str) -> None:
+    newest = og.open(forked).snapshot().commit
+    row = f"{newest.manifest_version:>7}  {newest.id}  etl-job "
+    assert any(line.startswith(row) for line in lines_of("commits", forked))
+    assert any(newest.id in line for line in lines_of("branch", "list", forked))
+    told = f"newest commit {newest.id}, {newest.created_at:%Y-%m-%d %H:%M:%S} UTC by etl-job"
+    assert told in lines_of("info", forked)
+
+
+def test_a_difference_is_a_table_of_counts(forked: str) -> None:
+    title, _, header, _, row, *_ = lines_of("diff", forked, "main", "fitting")
+    assert title.startswith("main@")
+    assert header.split() == ["type", "added", "removed", "changed"]
+    assert row.split() == ["node:Person", "1", "0", "1"]
+
+
+def test_a_conflict_shows_both_rows_side_by_side_in_the_columns_that_differ(forked: str) -> None:
+    for more in ((), ("--dry-run",)):
+        shown = "\n".join(lines_of("merge", forked, "clashing", *more, code=3))
+        assert "1 conflict\n" in shown
+        [row] = [line for line in shown.splitlines() if "DivergentUpdate" in line]
+        assert row.index("age: 1") < row.index("age: 3") < row.index("age: 2")
+        assert "city" not in row
+        assert "--resolve ours" in shown
+    assert "[OMNIGRAPH_MERGE_CONFLICTS]" in "\n".join(lines_of("merge", forked, "clashing", code=3))
+
+
+def test_a_merge_that_would_work_says_how_many_rows_of_which_types(forked: str) -> None:
+    head, _, header, _, row, *_ = lines_of("merge", forked, "fitting", "--dry-run")
+    assert head == "merging fitting into main: both changed"
+    assert header.split() == ["type", "inserted", "updated", "deleted"]
+    assert row.split() == ["node:Person", "1", "0", "0"]
+
+
+# -- exit codes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["info", "{forked}"], 0),
+        (["info", "{forked}/nowhere"], 1),
+        (["merge", "{forked}"], 2),
+        (["merge", "{forked}", "clashing"], 3),
+        (["recover", "{stuck}"], 4),
+    ],
+    ids=["done", "failed", "wrong usage", "conflict", "recovery needed"],
+)
+def test_every_way_to_end_has_its_exit_code_and_says_nothing_else_in_a_pipe(
+    arguments: list[str],
+    code: int,
+    forked: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stuck = unpack("crashed-foreign-commit", tmp_path / "stuck")
+    places = {"forked": forked, "stuck": stuck}
+    with pytest.raises(SystemExit) as ended:
+        main([word.format(**places) for word in arguments])
+    printed = capsys.readouterr()
+    assert ended.value.code == code
+    assert (printed.err == "") == (code == 0)
+    assert (printed.out == "") == (code != 0)
+    assert "\x1b" not in printed.out + printed.err
+
+
+def test_a_warning_is_one_line_and_what_is_in_the_way_can_be_forced(tmp_path: Path) -> None:
+    records = tmp_path / "people.jsonl"
+    records.write_text('{"type":"Person","data":{"name":"ada"}}\n')
+    stuck = str(unpack("crashed-foreign-commit", tmp_path / "stuck"))
+    shown = on_terminal(400, "load", stuck, str(records), "--mode", "merge", code=4)
+    warned, failed = [line for line in shown.splitlines() if "[OMNIGRAPH" in line]
+    assert warned.startswith("warning: [OMNIGRAPH_FOREIGN_COMMIT] ")
+    assert failed.startswith("[OMNIGRAPH_FOREIGN_COMMIT] ")
+    done = CliRunner().invoke(cli, ["recover", stuck, "--force", "--json"], catch_exceptions=False)
+    [recovered] = json.loads(done.stdout)
+    assert (recovered["kind"], recovered["types"]) == ("RolledBack", ["node:Person"])
+
+
+# -- the demonstration -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def short_demo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A demonstration of two steps, without Spark."""
+
+    def run() -> None:
+        for step in ("One", "Two"):
+            click.echo(f"\n== {step}\n   call({step})\n+---+\n| 1 |\n+---+\n")
+        click.echo("\nWhere to go next\n  README.md")
+
+    monkeypatch.setattr("omnigraph_spark.demo.run_demo", run)
+    return
+
+
+@pytest.mark.usefixtures("short_demo")
+def test_the_demonstration_as_json_is_a_list_of_steps() -> None:
+    done = CliRunner().invoke(cli, ["demo", "--json"], catch_exceptions=False)
+    table = "+---+\n| 1 |\n+---+"
+    assert json.loads(done.stdout) == [
+        {"step": step, "call": f"call({step})", "printed": table} for step in ("One", "Two")
+    ]
