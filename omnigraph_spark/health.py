@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from omnigraph_spark.compaction import FRAGMENTS_KEPT
-from omnigraph_spark.errors import DamagedGraphError, StorageError, UnsupportedError
+from omnigraph_spark.errors import (
+    BranchNotFoundError,
+    DamagedGraphError,
+    StorageError,
+    UnsupportedError,
+)
 from omnigraph_spark.formats.v4.sidecar import Sidecar, list_sidecars, read_sidecar
 from omnigraph_spark.formats.v4.staged_schema import staged_files
 from omnigraph_spark.manifest import Entry, Manifest, ManifestState
@@ -20,7 +25,7 @@ from omnigraph_spark.recovery.classify import classify
 from omnigraph_spark.recovery.observe import observe
 from omnigraph_spark.schema.indexes import IndexKind, declared_indexes
 from omnigraph_spark.schema.model import GraphSchema
-from omnigraph_spark.storage.branches import list_branches
+from omnigraph_spark.storage.branches import list_branches, read_branch
 from omnigraph_spark.storage.datasets import (
     DatasetAddress,
     PinnedDataset,
@@ -163,7 +168,8 @@ def _types(
         trunk = DatasetAddress(manifest.root, entry.path)
         for fork in list_branches(trunk, manifest.settings):
             # Of other branches than this one it is not known here which types they write.
-            if fork not in branches or (fork == own and entry.dataset_branch != own):
+            orphan = fork not in branches or (fork == own and entry.dataset_branch != own)
+            if orphan and not _is_read(manifest, branches, key, entry, fork):
                 detail = f"its dataset has a branch {fork!r} that no branch of the graph reads"
                 yield Finding(FindingKind.ORPHAN_FORK, detail, key)
         if entry.dataset_branch == own and key not in pending:
@@ -177,6 +183,24 @@ def _types(
             for column in sorted(dataset.doubtful_columns(manifest.settings)):
                 detail = f"the index of column {column} may hold values that rows no longer have"
                 yield Finding(FindingKind.DOUBTFUL_INDEX, detail, key)
+
+
+def _is_read(manifest: Manifest, branches: list[str], key: str, entry: Entry, fork: str) -> bool:
+    """Tell whether another branch pins a line of a dataset, or began one of its own on it."""
+    trunk = DatasetAddress(manifest.root, entry.path)
+    for other in list_branches(trunk, manifest.settings):
+        file = read_branch(trunk, other, manifest.settings)
+        if file is not None and file.parent == fork:
+            return True
+    for name in branches:
+        try:
+            pin = manifest.head(name).entries.get(key)
+        except BranchNotFoundError:
+            # Deleted since it was listed.
+            continue
+        if pin is not None and pin.dataset_branch == fork:
+            return True
+    return False
 
 
 def _ahead(manifest: Manifest, entry: Entry) -> Iterator[Finding]:

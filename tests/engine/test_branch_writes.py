@@ -358,10 +358,12 @@ def test_a_line_that_another_branch_still_reads_is_not_made_anew(
         dev.refresh().write(people(Gus=1), "Person")
     assert files(Path(graph.root)) == before
     assert ids(og.open(graph.root).as_branch("late"), "Person") == ["Ann", "Bob", "Cid", "Dan"]
+    assert "orphan_fork" not in {found.kind for found in dev.health()}
     # The ways out.
     graph.create_branch("fresh", "dev")
     graph.as_branch("fresh").write(people(Gus=1), "Person")
     graph.delete_branch("late")
+    assert "orphan_fork" in {found.kind for found in dev.health()}
     dev.write(people(Gus=1), "Person")
     assert ids(dev, "Person") == ["Ann", "Bob", "Cid", "Eve", "Fay", "Gus"]
     assert_whole(dev)
