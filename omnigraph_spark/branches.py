@@ -8,6 +8,7 @@ one first takes the name away and then, as well as it can, the datasets' own bra
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from omnigraph_spark.errors import (
@@ -32,6 +33,7 @@ from omnigraph_spark.schema.model import GraphSchema
 from omnigraph_spark.snapshot import SnapshotState
 from omnigraph_spark.storage import branches as stored
 from omnigraph_spark.storage.datasets import DatasetAddress, open_dataset
+from omnigraph_spark.storage.locks import writer_lock
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.translate import NOT_FOUND
 
@@ -99,8 +101,9 @@ def create_branch(manifest: Manifest, name: str, origin: SnapshotState) -> Branc
     Raises:
         InvalidNameError: It cannot be the name of a branch.
         BranchExistsError: There is one of that name.
-        ConflictError: Another process is making it (or died doing so), or a schema change is under
-            way (`SchemaApplyInProgressError`).
+        ConflictError: Another process is making it (or died doing so), a live writer kept the
+            branch that it begins on for too long, or a schema change is under way
+            (`SchemaApplyInProgressError`).
         UnsupportedError: The schema was changed since the snapshot.
     """
     _check_new_name(name)
@@ -108,6 +111,24 @@ def create_branch(manifest: Manifest, name: str, origin: SnapshotState) -> Branc
         raise BranchExistsError(name)
     operation = f"creating branch {name!r}"
     manifest.refuse_during_schema_apply(operation)
+    # Main is never deleted, so nobody has to wait there.
+    begun_on_main = origin.branch == MAIN
+    with nullcontext() if begun_on_main else _undeleted(manifest, origin.branch):
+        _create(manifest, name, origin)
+    # A schema change takes its lock and then looks for branches; here it is the other way round, so
+    # at least one of the two sees the other.
+    if manifest.schema_apply_in_progress():
+        stored.delete_branch(manifest.address(), name, manifest.settings)
+        manifest.refuse_during_schema_apply(operation)
+    return read_branch(manifest, name)
+
+
+def _undeleted(manifest: Manifest, name: str) -> AbstractContextManager[None]:
+    """Keep others from deleting a branch for a while: both who delete and who build on it ask."""
+    return writer_lock(manifest.root, name, manifest.settings)
+
+
+def _create(manifest: Manifest, name: str, origin: SnapshotState) -> None:
     state = manifest.at(origin.branch, origin.manifest_version)
     if state.lineage.find(origin.commit.id) is None:
         reason = f"branch {origin.branch!r} was deleted and made again since"
@@ -116,18 +137,11 @@ def create_branch(manifest: Manifest, name: str, origin: SnapshotState) -> Branc
         _check_readable(manifest, state, origin.schema)
     parent = None if state.branch == MAIN else state.branch
     version = _stamped_version(manifest, state)
-    trunk, settings = manifest.address(), manifest.settings
     try:
-        stored.create_branch(trunk, name, parent, version, settings)
+        stored.create_branch(manifest.address(), name, parent, version, manifest.settings)
     except stored.UnfinishedBranchError as error:
         detail = f"branch {name!r} is being made by another process, or was left half made"
         raise ConflictError(f"{detail} (then delete it first)") from error
-    # A schema change takes its lock and then looks for branches; here it is the other way round, so
-    # at least one of the two sees the other.
-    if manifest.schema_apply_in_progress():
-        stored.delete_branch(trunk, name, settings)
-        manifest.refuse_during_schema_apply(operation)
-    return read_branch(manifest, name)
 
 
 def delete_branch(manifest: Manifest, name: str) -> tuple[str, ...]:
@@ -143,6 +157,7 @@ def delete_branch(manifest: Manifest, name: str) -> tuple[str, ...]:
         BranchInUseError: It is main, or other branches began on it or read its datasets.
         BranchNotFoundError: There is no such branch.
         RecoveryRequiredError: A write on it is not finished.
+        ConflictError: A live writer kept it for too long.
         SchemaApplyInProgressError: A schema change is under way.
     """
     check_branch_name(name)
@@ -153,13 +168,17 @@ def delete_branch(manifest: Manifest, name: str) -> tuple[str, ...]:
     if not exists and not stored.is_half_made(trunk, name, settings):
         raise BranchNotFoundError(name, tuple(manifest.branch_names()))
     manifest.refuse_during_schema_apply(f"deleting branch {name!r}")
+    # What is refused leaves no trace, not even a lock; what is true before the lock may change.
     _refuse_users(manifest, name)
     _refuse_unfinished(manifest, name)
-    locations = dict(manifest.head().locations)
-    if exists:
-        locations |= manifest.head(name).locations
-    stored.delete_branch(trunk, name, settings)
-    left = (key for key, path in locations.items() if not _delete_fork(manifest, path, name))
+    with _undeleted(manifest, name):
+        _refuse_users(manifest, name)
+        _refuse_unfinished(manifest, name)
+        locations = dict(manifest.head().locations)
+        if exists:
+            locations |= manifest.head(name).locations
+        stored.delete_branch(trunk, name, settings)
+        left = [key for key, path in locations.items() if not _delete_fork(manifest, path, name)]
     return tuple(sorted(left))
 
 

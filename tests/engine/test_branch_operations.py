@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -315,6 +316,42 @@ def test_a_branch_with_an_unfinished_write_stays(social: GraphBuilder) -> None:
     with refused(RecoveryRequiredError, root, sidecar.operation_id):
         delete_branch(manifest_of(root), "dev")
     delete_branch(manifest_of(root), "other")
+
+
+@pytest.mark.parametrize("first", ["create", "delete"])
+def test_a_branch_that_begins_on_one_that_is_being_deleted_is_whole_or_refused(
+    social: GraphBuilder, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    """RS-40: both at once; each looks for the other, and neither may look too early."""
+    root, manifest = social.root, manifest_of(social.root)
+    make(root, "dev")
+    add_people(social, "dev", Dave=50)
+    state = origin(root, Ref.branch("dev"))
+    works = {
+        "create": lambda: create_branch(manifest, "sub", state),
+        "delete": lambda: delete_branch(manifest, "dev"),
+    }
+    second = works[{"create": "delete", "delete": "create"}[first]]
+    real = getattr(branches.stored, f"{first}_branch")
+    others: list[Future[object]] = []
+
+    def meet(*args: object, **terms: object) -> object:
+        """Begin the second when the first has looked, and give it time to be in the way."""
+        if not others:
+            others.append(pool.submit(second))
+            wait(others, timeout=0.5)
+        return real(*args, **terms)
+
+    monkeypatch.setattr(branches.stored, f"{first}_branch", meet)
+    with ThreadPoolExecutor(1) as pool:
+        works[first]()
+        problem = others[0].exception()
+    if first == "create":
+        assert isinstance(problem, BranchInUseError)
+        assert people(root, "sub") == {"Alice", "Bob", "Carol", "Dave"}
+    else:
+        assert isinstance(problem, BranchNotFoundError)
+        assert set(manifest.branch_names()) == {"main"}
 
 
 def test_a_nested_branch_survives_the_one_it_is_named_after(social: GraphBuilder) -> None:

@@ -125,6 +125,9 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
         ],
     },
     "RS-14": {
+        "engine/test_effect_window.py": [
+            "a_manifest_that_cannot_be_read_for_a_moment_leaves_the_moved_rows_to_recovery",
+        ],
         "engine/test_on_object_stores.py": [
             "a_writer_that_dies_leaves_all_or_nothing",
         ],
@@ -283,8 +286,12 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
         ],
     },
     "RS-40": {
+        "engine/test_branch_operations.py": [
+            "a_branch_that_begins_on_one_that_is_being_deleted_is_whole_or_refused",
+        ],
         "engine/test_branch_writes.py": [
             "a_branch_that_was_deleted_and_made_again_is_not_written",
+            "a_branch_that_was_made_again_at_the_same_place_is_another_one",
         ],
         "engine/test_changes.py": [
             "a_commit_of_a_branch_that_was_made_again_is_no_beginning",
@@ -471,6 +478,9 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
         ],
     },
     "RS-67": {
+        "engine/test_finished_work.py": [
+            "work_that_the_engine_finished_is_not_done_again",
+        ],
         "engine/test_write_terms.py": [
             "a_piece_of_work_is_done_once",
             "processes_that_do_the_same_work_at_once_do_it_once",
