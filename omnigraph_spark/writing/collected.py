@@ -12,10 +12,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from omnigraph_spark.errors import ConflictError, MixedModesError, UnsupportedError
+from omnigraph_spark.schema.arrow import arrow_schema
+from omnigraph_spark.schema.model import EntityType
 from omnigraph_spark.snapshot import SnapshotState
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.staging import StagedFile
+from omnigraph_spark.storage.uncommitted import is_blob_field
 from omnigraph_spark.writing.deletions import DeleteRequest, find_doomed
+from omnigraph_spark.writing.intake.plan import refuse_some_columns
 from omnigraph_spark.writing.pending import Pending, WriteMode
 from omnigraph_spark.writing.workspace import Workspace
 
@@ -80,14 +84,9 @@ class Collected:
         """Return what is staged of a type, to add to it in a mode; a mode that cannot is refused.
 
         All that a mixed transaction gives a type is a merge to it, some of whose rows must be new.
+        It may be a merge of `all_but_blobs`: new rows have no blobs then, and others keep theirs.
         """
         columns = None if merge_columns is None else tuple(merge_columns)
-        if self._mixed:
-            _refuse_unmixable(mode, columns, existing_only)
-            kept = WriteMode.DELETE if mode is WriteMode.DELETE else WriteMode.MERGE
-        else:
-            self._refuse_mixed(mode)
-            kept = mode
         entry = base.entry(type_name)
         key = str(entry.type_key)
         declared = base.schema.get(entry.type_key)
@@ -96,6 +95,14 @@ class Collected:
                 f"writing {key}, which the current schema does not declare",
                 "write a type of the schema",
             )
+        if self._mixed:
+            partial = columns is not None and columns != all_but_blobs(declared)
+            _refuse_unmixable(mode, partial or existing_only)
+            kept = WriteMode.DELETE if mode is WriteMode.DELETE else WriteMode.MERGE
+        else:
+            refuse_some_columns(mode, columns)
+            self._refuse_mixed(mode)
+            kept = mode
         new = Pending(
             entry, declared, kept, self._branch, merge_columns=columns, existing_only=existing_only
         )
@@ -174,9 +181,13 @@ class Collected:
             raise MixedModesError(tuple(sorted({*added, mode, WriteMode.DELETE})))
 
 
-def _refuse_unmixable(
-    mode: WriteMode, columns: tuple[str, ...] | None, existing_only: bool
-) -> None:
-    if mode is WriteMode.OVERWRITE or columns is not None or existing_only:
+def all_but_blobs(declared: EntityType) -> tuple[str, ...]:
+    """Return the columns of a type besides the id and those that hold blobs."""
+    fields = arrow_schema(declared)
+    return tuple(f.name for f in fields if f.name != "id" and not is_blob_field(f))
+
+
+def _refuse_unmixable(mode: WriteMode, partial: bool) -> None:
+    if mode is WriteMode.OVERWRITE or partial:
         what = "an overwrite" if mode is WriteMode.OVERWRITE else "a merge of some columns"
         raise UnsupportedError(f"{what} among other changes", "do it in a transaction of its own")

@@ -103,7 +103,8 @@ class Pending:
     def only_adds(self) -> bool:
         """Whether the staged files land as they are, beside all that is there."""
         if self.mode is WriteMode.MERGE:
-            return not self.files and self.doomed is None and self.asked is None
+            whole = self.merge_columns is None
+            return whole and not self.files and self.doomed is None and self.asked is None
         return self.mode is WriteMode.APPEND
 
     def on(self, entry: Entry) -> Pending:

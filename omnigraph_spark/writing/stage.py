@@ -89,7 +89,7 @@ class StageTask:
     declared: EntityType
     mode: WriteMode
     limits: StageLimits = StageLimits()
-    #: The columns a merge changes; None means all.
+    #: The columns a merge changes; None means all. What a mixed one adds is null in the others.
     merge_columns: tuple[str, ...] | None = None
     #: Whether a merge may only change rows that are there, which is looked at once all is staged.
     existing_only: bool = False
@@ -109,21 +109,21 @@ class StageTask:
             return StageResult()
         intake = self._intake(first.schema)
         # Of a merge these are not the rows that stay: its files are written anew.
-        stays = self.mode in (WriteMode.APPEND, WriteMode.OVERWRITE)
+        stays = self.mode in (WriteMode.APPEND, WriteMode.OVERWRITE) and self.merge_columns is None
         blobs = nullable_blobs(self.declared) if stays else []
         empty = False
 
         def converted() -> Iterator[pa.RecordBatch]:
             nonlocal empty
             for number, batch in enumerate(chain([first], incoming)):
-                rows = intake.convert(batch)
+                rows = self._chosen(intake.convert(batch))
                 empty = empty or has_empty(rows, blobs)
                 yield rows if number else bytes_first(rows, blobs)
 
         files = stage_batches(
             self.address,
             converted(),
-            intake.schema,
+            self._schema(intake.schema),
             self.settings,
             self.limits.max_rows_per_file,
             self.limits.max_bytes_per_file,
@@ -155,11 +155,27 @@ class StageTask:
         discard(self.address, result.files, self.settings)
         return StageResult(violations=broken)
 
+    def _schema(self, taken: pa.Schema) -> pa.Schema:
+        """Return the columns that are staged of those that were taken in."""
+        if self.merge_columns is None:
+            return taken
+        return pa.schema([each for each in taken if each.name in ("id", *self.merge_columns)])
+
+    def _chosen(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if self.merge_columns is None:
+            return rows
+        schema = self._schema(rows.schema)
+        for name in set(rows.schema.names) - set(schema.names):
+            if rows.column(name).null_count < rows.num_rows:
+                raise AssertionError(f"{name!r} has values, which would not be staged")
+        return rows.select(schema.names)
+
     def _intake(self, given: pa.Schema) -> Intake:
         return Intake(
             self.declared,
             given,
             self.mode,
-            self.merge_columns,
+            # What is added is taken in as a whole: it may need an id, and has all that is required.
+            None if self.mode is WriteMode.APPEND else self.merge_columns,
             allow_external_blobs=self.external_blobs,
         )

@@ -16,10 +16,12 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from omnigraph_spark.jsonl.spool import RowsByType
 from omnigraph_spark.storage.staging import discard
+from omnigraph_spark.writing.collected import all_but_blobs
 from omnigraph_spark.writing.pending import WriteMode
 from omnigraph_spark.writing.places import places_of, stage_places
 from omnigraph_spark.writing.stage import StageResult, StageTask
 from omnigraph_spark.writing.violations import Violation, merge, violation_of
+from pyspark_omnigraph.blob_columns import KeptBlobs
 from pyspark_omnigraph.given_rows import given_rows
 from pyspark_omnigraph.plainly import plainly
 from pyspark_omnigraph.statement import Statement
@@ -44,11 +46,19 @@ class StagedDelta(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not 
 class DeltaWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Writes the decisions of one statement in one graph commit."""
 
-    def __init__(self, statement: Statement) -> None:
+    def __init__(self, statement: Statement, described: tuple[str, ...] = ()) -> None:
+        """Begin the write; `described` are the blob columns of which rows have descriptors."""
         self._statement = statement
         self._type = statement.options.type_name()
         self._write = statement.begin()
-        self._tasks = [self._write.task(self._type, mode) for mode in MODES]
+        self._columns, self._kept = None, None
+        if described:
+            self._kept = KeptBlobs(statement.source(self._type), described)
+            self._columns = all_but_blobs(self._write.task(self._type, WriteMode.DELETE).declared)
+        self._tasks = [
+            self._write.task(self._type, mode, None if mode is WriteMode.DELETE else self._columns)
+            for mode in MODES
+        ]
 
     @plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedDelta:
@@ -56,7 +66,7 @@ class DeltaWriter(DataSourceArrowWriter):  # type: ignore[misc]
         key = str(self._tasks[0].declared.type_key)
         moved: list[Violation] = []
         results: list[StageResult] = []
-        with RowsByType(decided(iterator, key, moved)) as rows, ExitStack() as undo:
+        with RowsByType(decided(iterator, key, moved, self._kept)) as rows, ExitStack() as undo:
             undo.callback(self._discard, results)
             for mode, task in zip(MODES, self._tasks, strict=True):
                 results.append(_staged(task, rows, mode))
@@ -80,7 +90,7 @@ class DeltaWriter(DataSourceArrowWriter):  # type: ignore[misc]
             raise
         texts = [message.results for message in messages if message]
         staged = {str(mode): [each[at] for each in texts] for at, mode in enumerate(MODES)}
-        self._statement.end(self._write, staged)
+        self._statement.end(self._write, staged, columns=self._columns)
         tune_worker()
 
     def abort(self, messages: list[StagedDelta | None]) -> None:
@@ -104,27 +114,34 @@ class DeltaWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
 
 def decided(
-    batches: Iterable[pa.RecordBatch], type_key: str, moved: list[Violation]
+    batches: Iterable[pa.RecordBatch],
+    type_key: str,
+    moved: list[Violation],
+    kept: KeptBlobs | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Take batches apart by what becomes of their rows; updates that change an id are `moved`."""
+    """Take batches apart by what becomes of their rows; updates that change an id are `moved`.
+
+    Rows that are updated leave the blobs that are `kept` as they are.
+    """
     for batch in batches:
         for number, mode in enumerate(MODES):
             mine = batch.filter(pc.equal(batch.column(OPERATION), pa.scalar(number, pa.int32())))
             if not mine.num_rows:
                 continue
-            if mode is not WriteMode.APPEND:
-                was = [mine.column(name) for name in (ROW, ROW_NUMBER, ROW_PLACE)]
-                yield _places(mode), places_of(*was)
+            rows = mine.select(mine.schema.names[len(FACTS) :])
+            if mode is WriteMode.APPEND:
+                yield mode, given_rows(rows, type_key)
+                continue
+            places = places_of(*(mine.column(name) for name in (ROW, ROW_NUMBER, ROW_PLACE)))
+            yield _places(mode), places
             if mode is WriteMode.DELETE:
                 yield mode, pa.RecordBatch.from_arrays([mine.column(ROW)], ["id"])
                 continue
-            rows = mine.select(mine.schema.names[len(FACTS) :])
-            if mode is WriteMode.MERGE:
-                kept = pc.is_in(pc.equal(mine.column("id"), mine.column(ROW)), _TRUE)
-                if not pc.all(kept).as_py():
-                    ids = mine.column(ROW).filter(pc.invert(kept))
-                    moved.append(violation_of("key", type_key, "id", _KEPT, ids))
-            yield mode, given_rows(rows, type_key, replaces=mode is WriteMode.MERGE)
+            same = pc.is_in(pc.equal(mine.column("id"), mine.column(ROW)), _TRUE)
+            if not pc.all(same).as_py():
+                ids = mine.column(ROW).filter(pc.invert(same))
+                moved.append(violation_of("key", type_key, "id", _KEPT, ids))
+            yield mode, rows if kept is None else kept.checked(rows, places)
 
 
 def _staged(task: StageTask, rows: RowsByType, mode: WriteMode) -> StageResult:

@@ -1,7 +1,7 @@
 """Rows as a SQL statement gives them, made what the engine takes.
 
 A statement gives every column of its table. An id that it left out has a value that stands for
-none, and a blob it did not write is a descriptor, as it is read.
+none, and a blob that it did not write is a descriptor, as it is read.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pyspark_omnigraph.blob_columns import without_descriptors
 NO_ID = "\0"
 
 
-def given_rows(rows: pa.RecordBatch, type_key: str, *, replaces: bool = False) -> pa.RecordBatch:
-    """Return rows without what stands for nothing; `replaces` says that they are there already."""
-    rows = without_descriptors(rows, type_key, replaces=replaces)
-    if replaces or "id" not in rows.schema.names:
+def given_rows(rows: pa.RecordBatch, type_key: str) -> pa.RecordBatch:
+    """Return new rows without what stands for nothing."""
+    rows = without_descriptors(rows, type_key)
+    if "id" not in rows.schema.names:
         return rows
     ids = rows.column("id")
     missing = pc.equal(ids, pa.scalar(NO_ID))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -33,6 +33,8 @@ class Held:
     where: str | None = None
     #: The versions of the types it read.
     expected: Mapping[str, int] = field(default_factory=dict)
+    #: The columns of what was staged, where these are not all.
+    columns: Sequence[str] | None = None
 
     @property
     def only_adds(self) -> bool:
@@ -42,7 +44,8 @@ class Held:
     def give(self, write: Write) -> None:
         """Have a write do it."""
         for mode, texts in self.staged.items():
-            task = write.task(self.type_name, WriteMode(mode))
+            columns = None if mode == WriteMode.DELETE else self.columns
+            task = write.task(self.type_name, WriteMode(mode), columns)
             write.add(self.type_name, task, map(StageResult.from_json, texts))
         if self.where is not None:
             write.delete_where(self.type_name, self.where)

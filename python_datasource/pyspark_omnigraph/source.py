@@ -72,13 +72,17 @@ class OmnigraphDataSource(DataSource):  # type: ignore[misc]  # pyspark is not t
 
     @plainly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        from pyspark_omnigraph.blob_columns import described
         from pyspark_omnigraph.delta import DeltaWriter
         from pyspark_omnigraph.statement import Statement
         from pyspark_omnigraph.worker import tune_worker
         from pyspark_omnigraph.writer import TypeWriter
 
         statement = Statement.parse(self.options)
-        writer = DeltaWriter(statement) if statement.is_delta else TypeWriter(statement, overwrite)
+        if statement.is_delta:
+            writer: DataSourceArrowWriter = DeltaWriter(statement, described(schema))
+        else:
+            writer = TypeWriter(statement, overwrite)
         tune_worker()
         return writer
 

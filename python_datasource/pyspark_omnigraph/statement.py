@@ -68,21 +68,36 @@ class Statement:
         options = self.options
         if self.transaction is not None:
             OpenTransaction(self.transaction).check(options.branch)
-        settings = StorageSettings.resolve(options.storage)
-        reader = GraphReader.open(canonical_root(options.root()), settings)
+        reader = self._reader()
         # Before the snapshot is taken, which then holds what is recovered here.
         heal(reader.manifest, options.branch, held=False)
         terms = self._terms(reader)
         mixed = self.is_delta or self.replaced is not None or self.transaction is not None
         return Write(reader, options.branch, terms, options.origin(), mixed=mixed)
 
+    def source(self, type_name: str) -> ScanSource:
+        """Return a type at the version that the statement reads."""
+        if self.pin is None:
+            raise AssertionError("what is no statement of SQL reads nothing")
+        return ScanSource.of(
+            self._reader().resolve(Ref.version(self.pin, self.options.branch)), type_name
+        )
+
+    def _reader(self) -> GraphReader:
+        settings = StorageSettings.resolve(self.options.storage)
+        return GraphReader.open(canonical_root(self.options.root()), settings)
+
     def end(
-        self, write: Write, staged: Mapping[str, list[str]] | None = None, where: str | None = None
+        self,
+        write: Write,
+        staged: Mapping[str, list[str]] | None = None,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
     ) -> Commit | None:
-        """Publish what a write was given, or have it wait; `staged` and `where` say what it is."""
+        """Publish what a write was given, or have it wait; the others say what that is."""
         if self.transaction is None:
             return write.commit_or_abort()
-        held = Held(self.options.type_name(), staged or {}, where, dict(write.expected))
+        held = Held(self.options.type_name(), staged or {}, where, dict(write.expected), columns)
         try:
             OpenTransaction(self.transaction).hold(held)
         except BaseException:

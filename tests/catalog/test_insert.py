@@ -197,4 +197,14 @@ def test_a_blob_is_written_where_the_catalog_says_bytes(dml: Statements) -> None
     assert bytes_too("SELECT title, content FROM og.nodes.Picture") == [("new", b"\1\2")]
     # The other catalog shows what a blob is, and writes rows without one.
     dml("INSERT INTO og.nodes.Picture (id, title) VALUES ('q', 'empty')")
-    assert "blobs=bytes" in dml.refused("UPDATE og.nodes.Picture SET title = 'x' WHERE id = 'p'")
+    # A blob that is not set stays with its row.
+    dml.one_commit(
+        "MERGE INTO og.nodes.Picture t USING (VALUES ('p', 'x'), ('r', 'y')) s (id, title) "
+        "ON t.id = s.id WHEN MATCHED THEN UPDATE SET title = s.title "
+        "WHEN NOT MATCHED THEN INSERT (id, title) VALUES (s.id, s.title)"
+    )
+    pictures = "SELECT id, title, content FROM og.nodes.Picture ORDER BY id"
+    after = [("p", "x", b"\1\2"), ("q", "empty", None), ("r", "y", None)]
+    assert bytes_too(pictures) == after
+    assert "blobs=bytes" in dml.refused("UPDATE og.nodes.Picture SET content = NULL WHERE id = 'p'")
+    assert bytes_too(pictures) == after

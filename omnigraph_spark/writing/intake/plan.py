@@ -44,9 +44,7 @@ def plan_intake(
     external_blobs: bool,
 ) -> Plan:
     """Match given columns to stored ones, or raise an error that says what would work."""
-    if merge_columns is not None and mode != "merge":
-        rule = f"a write of mode {str(mode)!r} writes every column"
-        raise ConflictingOptionsError(("mode", "mergeColumns"), rule)
+    refuse_some_columns(mode, merge_columns)
     stored = arrow_schema(declared)
     sources = Sources(declared, given, external_blobs)
     some = mode == "delete" or merge_columns is not None
@@ -75,6 +73,13 @@ def plan_intake(
         makes_ids=makes_ids,
         has_ends=edge and set(_ENDS) <= set(names),
     )
+
+
+def refuse_some_columns(mode: str, merge_columns: Sequence[str] | None) -> None:
+    """Refuse columns that are to be merged by what is no merge."""
+    if merge_columns is not None and mode != "merge":
+        rule = f"a write of mode {str(mode)!r} writes every column"
+        raise ConflictingOptionsError(("mode", "mergeColumns"), rule)
 
 
 def _chosen(
