@@ -44,14 +44,14 @@ def sql(root: str, execute: str | None, catalog: str, as_json: bool) -> None:
     try:
         lines = _lines() if execute is None else iter([execute, ";"])
         prompts = execute is None and sys.stdin.isatty()
-        problem = _answer_all(spark, lines, as_json, goes_on=prompts)
+        problem = answer_all(spark, lines, as_json, goes_on=prompts)
     finally:
         spark.stop()
     if problem is not None:
         sys.exit(_exit_code(problem))
 
 
-def _answer_all(
+def answer_all(
     spark: SparkSession, lines: Iterator[str], as_json: bool, *, goes_on: bool
 ) -> str | None:
     """Answer statement after statement; return what is wrong with the one that ended it."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import click
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import Row, SparkSession
 
 import omnigraph_spark as og
-from omnigraph_spark.cli import cli, main
+from omnigraph_spark.cli import cli, main, query
 from tests.helpers.golden import unpack
 from tests.helpers.terminal import on_terminal
 
@@ -139,3 +141,29 @@ def test_the_demonstration_as_json_is_a_list_of_steps() -> None:
     assert json.loads(done.stdout) == [
         {"step": step, "call": f"call({step})", "printed": table} for step in ("One", "Two")
     ]
+
+
+# -- the prompt ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("goes_on", "answered"), [(True, 2), (False, 1)], ids=["prompt", "pipe"])
+def test_a_statement_that_fails_is_told_and_ends_a_script_but_not_the_prompt(
+    goes_on: bool,
+    answered: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def answer(_: object, statement: str, most: int) -> tuple[list[str], list[Row]] | str:
+        assert most >= 100
+        if "wrong" in statement:
+            return "[OMNIGRAPH_TYPE_NOT_FOUND] no type 'wrong'"
+        return ["n"], [Row(n=1), Row(n=None)]
+
+    monkeypatch.setattr("omnigraph_spark.session.local.answer_or_problem", answer)
+    lines = iter(["SELECT 1;", "SELECT * FROM wrong;", "SELECT\n", "2;", "exit;", "SELECT 3;"])
+    spark = cast("SparkSession", None)  # never asked: the answers are above
+    problem = query.answer_all(spark, lines, as_json=False, goes_on=goes_on)
+    assert (problem is None) == goes_on
+    printed = capsys.readouterr()
+    assert printed.out == "n\n1\nNULL\n" * answered
+    assert printed.err == "[OMNIGRAPH_TYPE_NOT_FOUND] no type 'wrong'\n"
