@@ -8,6 +8,7 @@ holds exactly what the new branch would begin with.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 from omnigraph_spark.storage.branches import (
     RESERVATION,
@@ -53,6 +54,8 @@ def take_over(
 
     if not outlives_a_lease(traces):
         return False
+    # The engine makes none; with it others see that somebody is at work, and `finish_branch` too.
+    store.put_new(join(own.uri, RESERVATION), uuid4().hex.encode())
     head = probe_version(own, settings)
     if head is None:
         clone(dataset, own, from_branch, from_version, settings)

@@ -28,10 +28,10 @@ from omnigraph_spark.storage.settings import StorageSettings
 from tests.engine.graphs import ages
 from tests.engine.object_stores import NAMES, Server, running
 from tests.engine.recovering import POST, PRE
-from tests.faults.s3graphs import assert_settled, state_of
+from tests.faults.s3graphs import assert_settled, copy_social, state_of
 from tests.faults.s3proxy import Fault, always, s3_proxy
 from tests.helpers import secrets
-from tests.helpers.crashes import WORKS, crashing, load, write_dev, write_social
+from tests.helpers.crashes import WORKS, crashing, load, write_dev
 from tests.helpers.engine import run_engine
 from tests.helpers.s3 import S3Server
 from tests.helpers.versitygw import Gateway
@@ -47,7 +47,7 @@ def server(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Server]:
 
 @pytest.fixture
 def graph(server: Server) -> og.Graph:
-    return write_social(f"s3://{server.make_bucket()}/graphs/social", server.storage_options)
+    return og.open(copy_social(server), storage=server.storage_options)
 
 
 def again(graph: og.Graph, server: Server, branch: str = "main") -> og.Graph:

@@ -101,8 +101,9 @@ def judged(place: Place, branch: str, pre: State, told: str) -> str:
     other = "main" if branch == "dev" else "dev"
     if other in [found.name for found in graph.branches()]:
         place.recovered(other)
+    # The type whose fork was perhaps left half made.
     og.open(place.root, branch=branch, storage=place.direct).write(
-        pa.table({"name": ["Zoe"]}), "Company"
+        pa.table({"name": ["Zoe"]}), "Person"
     )
     return "after" if post else "before"
 

@@ -20,11 +20,14 @@ from omnigraph_spark.errors import OutcomeUnknownError, StorageError
 from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.publish import LineageIntent, publish
 from omnigraph_spark.storage import leases
+from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.manifest_writer import LostRace
 from omnigraph_spark.storage.objects import IN_DOUBT, objects_at
+from omnigraph_spark.storage.s3_objects import S3Objects
 from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.slot import Slot
 from tests.faults.s3graphs import Place, assert_settled, outcome, place_social, state_of
-from tests.faults.s3proxy import Call, Fault, S3Proxy, once, s3_proxy
+from tests.faults.s3proxy import Call, Fault, S3Proxy, always, once, s3_proxy
 from tests.helpers.crashes import SOCIAL, load
 from tests.helpers.s3 import S3Server
 
@@ -125,6 +128,18 @@ def test_a_branch_whose_ref_is_not_acknowledged_is_made_and_not_refused(
     assert "Dora" in state_of(place.recovered("dev"))["node:Person"]
 
 
+def test_a_ref_that_arrives_late_finds_its_branch(place: Place, proxy: S3Proxy) -> None:
+    """Whoever made it was told of a doubt; the folder it needs was not thrown away."""
+    late = always(Fault.DELAYED, new_ref)
+    with proxy.faults(late) as faults, pytest.raises(StorageError) as raised:
+        place.open(retries=0).create_branch("dev")
+    assert faults
+    assert raised.value.kind == IN_DOUBT
+    proxy.arrived()
+    place.open("dev").write(pa.table({"name": ["Dora"]}), "Person")
+    assert "Dora" in state_of(place.recovered("dev"))["node:Person"]
+
+
 @pytest.mark.parametrize("step", ["reserved", "copied"])
 def test_half_a_fork_of_a_dead_writer_is_made_whole_by_the_next_one(
     place: Place, proxy: S3Proxy, step: str
@@ -203,3 +218,15 @@ def test_a_conditional_put_stays_in_doubt_when_a_later_try_is_refused(
         objects_at(place.root, storage).put_new(address, b"mine")
     assert raised.value.kind == IN_DOUBT
     assert objects_at(place.root, storage).read(address) == b"mine"
+
+
+def test_a_version_that_may_be_taken_stays_in_doubt_when_lance_asks_again(place: Place) -> None:
+    address = DatasetAddress(place.root, "nodes/any")
+    slot = Slot(address, 3, "a transaction", StorageSettings.resolve(place.direct))
+    answers = [StorageError(kind, place.root, "") for kind in (IN_DOUBT, "permission")]
+    with patch.object(S3Objects, "place", side_effect=answers):
+        for _ in answers:
+            with pytest.raises(StorageError):
+                slot.create_table_version({"version": 4, "manifest_path": "nodes/any/staged"})
+    assert slot.failure is not None
+    assert slot.failure.kind == IN_DOUBT
