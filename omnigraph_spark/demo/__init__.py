@@ -42,14 +42,14 @@ _NEXT = "Where to go next"
 PICTURE = "omnigraph-demo-history.svg"
 
 
-def unpack_demo_graph(folder: Path) -> Path:
-    """Unpack the packaged graph below a folder and return its root."""
+def unpack_demo_graph(folder: str | Path) -> Path:
+    """Unpack the packaged graph below a folder, as `social`, and return its root."""
     with (
         as_file(files(__package__) / "social.zip") as archive,
         ZipFile(archive) as packed,
     ):
         packed.extractall(folder)
-    return folder / "social"
+    return Path(folder) / "social"
 
 
 def steps_of_demo() -> list[dict[str, str]]:
