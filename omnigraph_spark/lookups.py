@@ -7,6 +7,7 @@ few, they are the answer; in any other case there is none, and tasks read.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from omnigraph_spark.arrow_rows import row_width_bytes
 from omnigraph_spark.scan import ScanRequest, ScanTask, count_task, plan_scan
@@ -21,13 +22,36 @@ MOST_BYTES = 1 << 20
 _MOST_UNCOVERED_ROWS = 20_000
 
 
+@dataclass(frozen=True)
+class Lookup:
+    """Tasks that an index tells where to read, and how many rows may be the answer."""
+
+    tasks: tuple[ScanTask, ...]
+    most_rows: int
+    #: Whether there can be no more rows than that: an id is the id of one row at most.
+    is_bounded: bool
+
+    def attempt(self) -> tuple[ScanTask, ...]:
+        """Return tasks that stop at one row more than may be: reading few is their own count."""
+        if self.is_bounded:
+            return self.tasks
+        most = self.most_rows + 1
+        return tuple(
+            replace(task, limit=most if task.limit is None else min(task.limit, most))
+            for task in self.tasks
+        )
+
+    def finds_few(self) -> bool:
+        """Have the index count, where rows are not read one by one."""
+        return self.is_bounded or sum(map(count_task, self.tasks)) <= self.most_rows
+
+
 def plan_lookup(
     source: ScanSource, request: ScanRequest, values: Mapping[str, int]
-) -> tuple[ScanTask, ...] | None:
-    """Return the tasks that find few rows quickly, or None where a look-up is not to be had.
+) -> Lookup | None:
+    """Return how few rows are found quickly, or None where a look-up is not to be had.
 
-    `values` says how many values each column may have. An id is the id of one row at most; of other
-    columns the index counts the rows first.
+    `values` says how many values each column may have.
     """
     if request.where is None or not values:
         return None
@@ -41,5 +65,4 @@ def plan_lookup(
         return None
     width = sum(row_width_bytes(column, request.blobs) for column in tasks[0].columns)
     most = min(MOST_ROWS, MOST_BYTES // max(1, width))
-    few = values.get("id", most + 1) <= most or sum(map(count_task, tasks)) <= most
-    return tasks if few else None
+    return Lookup(tasks, most, is_bounded=values.get("id", most + 1) <= most)

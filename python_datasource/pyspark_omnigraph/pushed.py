@@ -96,6 +96,8 @@ def pushed_reader(subject: TypeSubject, scan: PushedScan) -> PushedReader:
         where=where,
         keys=keys,
         spread_over=scan.parallelism,
+        # Lance has to check what a user wrote; what is written here it would only plan twice.
+        own_filter=subject.request.where is None,
     )
     if scan.limit is not None:
         # Spark counts the rows that are left out towards the limit, Lance does not.
@@ -130,15 +132,20 @@ class PushedReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not ty
 
     def look_up(self) -> pa.RecordBatch | None:
         """Return the rows when an index finds them and they are few, else None."""
-        tasks = plan_lookup(self._source, self._request, looked_up(self._scan.filters))
-        if tasks is None:
+        lookup = plan_lookup(self._source, self._request, looked_up(self._scan.filters))
+        if lookup is None:
+            return None
+        if self._scan.aggregation is not None and not lookup.finds_few():
             return None
         schema = spark_arrow_schema(self._scan.schema)
+        wants_rows = self._scan.aggregation is None and not self._scan.count
+        tasks = lookup.attempt() if wants_rows else lookup.tasks
         found: list[pa.RecordBatch] = []
         for batch in (batch for task in tasks for batch in self.read(InputPartition(task))):
             found.append(batch)
+            rows, size = sum(b.num_rows for b in found), sum(b.nbytes for b in found)
             # Texts may be longer than they were thought to be.
-            if sum(each.nbytes for each in found) > MOST_BYTES or not schema.names:
+            if rows > lookup.most_rows or size > MOST_BYTES or not schema.names:
                 return None
         [whole] = pa.Table.from_batches(found, schema).combine_chunks().to_batches() or [
             pa.RecordBatch.from_pylist([], schema=schema)

@@ -41,11 +41,14 @@ def source(graph: og.Graph) -> ScanSource:
 
 def found(graph: og.Graph, where: str, **values: int) -> list[str] | None:
     request = ScanRequest(columns=("name",), where=where, keys=tuple(values))
-    tasks = plan_lookup(source(graph), request, values)
-    if tasks is None:
+    lookup = plan_lookup(source(graph), request, values)
+    if lookup is None:
         return None
-    batches = [batch for task in tasks for batch in read_task(task)]
-    return sorted(str(name) for batch in batches for name in batch.column("name").to_pylist())
+    batches = [batch for task in lookup.attempt() for batch in read_task(task)]
+    names = sorted(str(name) for batch in batches for name in batch.column("name").to_pylist())
+    # Reading stops where the index would have counted too many.
+    assert lookup.finds_few() == (len(names) <= lookup.most_rows)
+    return names if lookup.finds_few() else None
 
 
 def test_rows_are_found_whether_or_not_the_index_covers_them(graph: og.Graph) -> None:
@@ -73,6 +76,19 @@ def test_many_rows_are_no_look_up(graph: og.Graph, monkeypatch: pytest.MonkeyPat
     assert found(graph, "age = 9", age=1) == []
     monkeypatch.setattr(lookups, "_MOST_UNCOVERED_ROWS", 39)
     assert found(graph, "id = 'b7'", id=1) is None
+
+
+def test_an_attempt_reads_one_row_more_than_may_be_and_keeps_a_limit_below_that(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookups, "MOST_ROWS", 10)
+    for limit, read in ((None, 11), (5, 5), (50, 11)):
+        request = ScanRequest(("name",), "age = 7", limit=limit, keys=("age",))
+        lookup = plan_lookup(source(graph), request, {"age": 1})
+        assert lookup is not None
+        rows = [sum(b.num_rows for b in read_task(task)) for task in lookup.attempt()]
+        # The index covers one task's fragments; those of another are read as they are.
+        assert rows == ([read] if limit else [11, 11])
 
 
 def test_an_index_that_may_be_outdated_is_not_asked(graph: og.Graph) -> None:
