@@ -35,8 +35,9 @@ STORAGE_VERSION = "2.2"
 _IO_BUFFER_BYTES = 64 << 20
 _BATCHES_AHEAD = 4
 _BATCH_ROWS = 8192
-#: What Lance gets at a time: a million rows in batches of ten take forty times as long as in these.
-_PORTION_ROWS = 8192
+#: What Lance gets at a time: a million rows in batches of ten take forty times as long as in these,
+#: and in the ten thousand that Spark hands over a third longer (12 columns; it takes 0.4 s).
+_PORTION_ROWS = 32_768
 _PORTION_BYTES = 8 << 20
 
 
