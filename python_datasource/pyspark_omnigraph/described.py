@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnigraph_spark.arrow_rows import public_columns, row_width_bytes
+from omnigraph_spark.blobs import Blobs, is_blob
 from omnigraph_spark.options import ReadOptions
 from omnigraph_spark.predicates import is_filterable, is_sortable
+from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.schema.columns import Column
 from omnigraph_spark.schema.model import (
     CheckConstraint,
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 
 # Bytes of one cell of a table about the graph, which is small in any case.
 _METADATA_WIDTH = 32
+# Larger types are not broadcast by any estimate, and have many fragments to look at.
+_MEASURED_ROWS = 50_000_000
 #: How many rows such a table may have, to the planner: they are made when it is read.
 _METADATA_ROWS = 1_000
 
@@ -60,7 +65,7 @@ def described_type(
         "source": {"type": type_key},
         "type_key": type_key,
         "rows": source.entry.rows,
-        "widths": {c.name: str(row_width_bytes(c, request.blobs)) for c in chosen},
+        "widths": _widths(source, columns, chosen, request.blobs),
         "can": _can(subject) if pushdown else [],
         "filterable": [c.name for c in chosen if is_filterable(c)],
         "sortable": [c.name for c in chosen if is_sortable(c)],
@@ -108,6 +113,23 @@ def _rows_of_spark(state: SnapshotState, schema: StructType) -> dict[str, Any]:
         "indexed": [],
         "constraints": [],
     }
+
+
+def _widths(
+    source: ScanSource, columns: Sequence[Column], chosen: Sequence[Column], blobs: Blobs
+) -> dict[str, str]:
+    """Estimate the bytes of a value of each chosen column, as Spark does for its own files.
+
+    By what the files of the type take for a row, shared among the columns: where it is less than
+    the values take in memory, a join that broadcasts Parquet of that size broadcasts this as well.
+    """
+    guessed = {column.name: row_width_bytes(column, blobs) for column in columns}
+    share, rows = 1.0, source.entry.rows
+    if 0 < rows <= _MEASURED_ROWS and not any(map(is_blob, columns)):
+        stored = sum(fragment.size_bytes for fragment in source.open().fragments()) / rows
+        # Files of unknown size say nothing.
+        share = min(1.0, stored / sum(guessed.values())) or 1.0
+    return {column.name: str(math.ceil(guessed[column.name] * share)) for column in chosen}
 
 
 def _snapshot(state: SnapshotState, pinned: bool) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 from pyspark_omnigraph.procedures import PROCEDURES
@@ -87,6 +89,59 @@ def test_a_table_is_described_with_what_is_unique_and_what_it_points_to(
     knows = ask(graph, "load_table", {"namespace": ["edges"], "table": "Knows"})["ok"]
     ends = [each["to"] for each in knows["constraints"] if each["to"]]
     assert ends == [["nodes", "Person"]] * 2
+
+
+def test_a_row_is_as_wide_as_files_store_it_and_never_wider_than_in_memory(
+    tmp_path: Path, graph: GraphBuilder
+) -> None:
+    asked = {"namespace": ["nodes"], "table": "Person"}
+    # One row in a file of its own takes more bytes there than in memory.
+    in_memory = ask(graph, "load_table", asked)["ok"]["widths"]
+    repeating = GraphBuilder.create(tmp_path / "repeating", SCHEMA)
+    people = [{"name": f"p{n:06}", "email": "the same for everybody"} for n in range(50_000)]
+    repeating.write({"node:Person": people})
+    stored = ask(repeating, "load_table", asked)["ok"]["widths"]
+    assert stored.keys() == in_memory.keys()
+    assert all(0 < int(stored[name]) < int(width) for name, width in in_memory.items())
+
+
+SRC = StructType().add("src", "string")
+COUNT = StructType().add("count0", "long")
+GROUPS = StructType().add("src", "string").add("rows", "long")
+
+
+def looked_up(graph: GraphBuilder, names: list[str], columns: StructType, **wish: Any) -> Any:
+    """The rows that edges which begin at `names` are answered with, or None."""
+    tree = {"op": "in", "args": [{"col": "src"}, *({"lit": name} for name in names)]}
+    plain = {"order": [], "limit": None, "offset": 0, "count": False, "aggregate": None}
+    scan = {"schema": columns.json(), "filters": [tree], "parallelism": 2, **plain, **wish}
+    found = ask(graph, "look_up", {"scan": json.dumps(scan)}, type="Knows")["ok"]
+    if found is None:
+        return None
+    return pa.ipc.open_stream(b64decode(found)).read_all().to_pylist()
+
+
+def test_few_rows_counts_and_aggregates_that_an_index_finds_are_answered(
+    graph: GraphBuilder,
+) -> None:
+    # Half of the edges begin at ann, with one that is there before; twenty at everybody else.
+    people = [{"name": f"p{n}"} for n in range(300)]
+    edges = [
+        {"id": f"k{n}", "src": "ann" if n % 2 else f"p{n // 2 % 300}", "dst": "ann"}
+        for n in range(12_000)
+    ]
+    graph.write({"node:Person": people, "edge:Knows": edges})
+    og.open(str(graph.root)).build_indexes()
+    found = looked_up(graph, ["p3", "p4"], SRC)
+    assert sorted(row["src"] for row in found) == ["p3"] * 20 + ["p4"] * 20
+    assert looked_up(graph, ["ann"], SRC) is None
+    assert len(looked_up(graph, ["ann"], SRC, limit=7)) == 7
+    counted = looked_up(graph, ["ann", "p3"], COUNT, count=True)
+    assert counted == [{"count0": 6_021}]
+    wish = {"groups": ["src"], "functions": [{"op": "count_all"}]}
+    found = looked_up(graph, ["p3", "p4"], GROUPS, aggregate=wish)
+    assert sorted(row["rows"] for row in found) == [20, 20]
+    assert looked_up(graph, ["ann"], GROUPS, aggregate=wish) is None
 
 
 def test_pushdown_is_switched_off_by_an_option(graph: GraphBuilder) -> None:
