@@ -11,7 +11,9 @@ from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 import omnigraph_spark as og
 from omnigraph_spark import algorithms
+from omnigraph_spark.errors import UnsupportedError
 from tests.catalog.conftest import SCHEMA
+from tests.helpers import secrets
 from tests.helpers.builder import GraphBuilder
 from tests.helpers.programs import connect_server
 from tests.helpers.sources import failure
@@ -43,6 +45,14 @@ def graph(tmp_path: Path) -> GraphBuilder:
 
 def rows(session: Any, sql: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in session.sql(sql).collect()]
+
+
+def test_keys_are_refused_where_the_server_would_log_them(remote: Any) -> None:
+    """A Connect server writes what a client sets to its event log; it fetches keys itself."""
+    for name in ("storage.aws_secret_access_key", "storage.session_token", "Storage.Token"):
+        with pytest.raises(UnsupportedError, match="credentials=module:function") as refused:
+            og.attach(remote, options={name: secrets.TOKEN}, other="s3://bucket/g")
+        assert secrets.leaked([str(refused.value)]) == []
 
 
 def test_without_the_jar_graphs_are_read_written_and_viewed(
