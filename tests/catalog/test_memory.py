@@ -16,14 +16,15 @@ from tests.helpers.sources import failure
 _PATIENCE_S = 20.0
 
 
-def is_all_given_back(spark: SparkSession) -> bool:
+def left_over(spark: SparkSession) -> str:
+    """What Arrow's allocator says of memory that nobody gave back; nothing when all was."""
     allocator = spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
         if allocator.getAllocatedMemory() == 0 and allocator.getChildAllocators().isEmpty():
-            return True
+            return ""
         time.sleep(0.05)
-    return False
+    return str(allocator.toVerboseString())
 
 
 @pytest.fixture
@@ -53,4 +54,4 @@ def test_nothing_is_left(
     spark: SparkSession, og: str, query: Callable[[SparkSession, str], object]
 ) -> None:
     query(spark, f"{og}.nodes.Person")
-    assert is_all_given_back(spark)
+    assert left_over(spark) == ""
