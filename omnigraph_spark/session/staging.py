@@ -1,5 +1,7 @@
 """Staging rows of a DataFrame on Spark's executors: each partition writes its own files.
 
+Few rows that lie in the driver are staged there (see `local_rows`).
+
 A failed attempt deletes its files itself. But when a job fails nobody hears of the tasks that did
 not, and of two attempts at one task Spark counts one. So a finished attempt leaves a note beside
 the dataset, and the driver deletes the files of notes that do not count. Only an attempt that is
@@ -18,6 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from omnigraph_spark.errors import StorageError
+from omnigraph_spark.session.local_rows import local_rows
 from omnigraph_spark.session.tasks import run_tasks
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.staging import discard
@@ -37,6 +40,8 @@ class Part(Protocol):
 
 def stage_frame(frame: DataFrame, task: StageTask) -> list[StageResult]:
     """Stage the rows of a DataFrame; only attempts that Spark counts are in the answer."""
+    if (rows := local_rows(frame)) is not None:
+        return [task.run(rows)]
     notes = notes_for(task, uuid4().hex)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -45,8 +50,8 @@ def stage_frame(frame: DataFrame, task: StageTask) -> list[StageResult]:
 
     results: list[StageResult] = []
     try:
-        rows = frame.mapInArrow(run, "result string").collect()
-        results = [StageResult.from_json(row.result) for row in rows]
+        answers = frame.mapInArrow(run, "result string").collect()
+        results = [StageResult.from_json(row.result) for row in answers]
     finally:
         discard_uncounted(task, notes, results)
     return results

@@ -8,11 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import omnigraph_spark as og
 from omnigraph_spark.errors import ConstraintViolationError, KeyConflictError, SchemaMismatchError
+from omnigraph_spark.session.local_rows import local_rows
 from tests.helpers.files import data_files, listing, named_files
 from tests.helpers.sources import failure, read
 
@@ -34,6 +36,13 @@ def by_graph(graph: og.Graph, frame: DataFrame, type: str, mode: str) -> None:
     graph.write(frame, type, mode=mode)
 
 
+def by_local_rows(graph: og.Graph, frame: DataFrame, type: str, mode: str) -> None:
+    """Rows that were given to `createDataFrame` here are staged by this process."""
+    here = frame.sparkSession.createDataFrame(frame.toArrow())
+    assert local_rows(here) is not None
+    graph.write(here.repartition(3), type, mode=mode)
+
+
 @pytest.fixture
 def graph(tmp_path: Path, spark: SparkSession) -> og.Graph:
     graph = og.create(tmp_path / "graph", SCHEMA, spark=spark)
@@ -53,7 +62,7 @@ def ages(graph: og.Graph) -> dict[str, int | None]:
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("write", [by_source, by_graph])
+@pytest.mark.parametrize("write", [by_source, by_graph, by_local_rows])
 def test_every_mode_does_what_it_says_in_one_commit(
     spark: SparkSession, graph: og.Graph, write: Write
 ) -> None:
@@ -67,6 +76,22 @@ def test_every_mode_does_what_it_says_in_one_commit(
     assert ages(graph) == {"ann": 9, "bob": 9}
     assert graph.snapshot().rows("Knows") == 1
     assert len(graph.history()) == 2 + 4
+
+
+def test_only_few_rows_that_lie_in_the_driver_are_staged_there(spark: SparkSession) -> None:
+    here = spark.createDataFrame(people(spark, "x", "y").toArrow())
+    assert [batch.num_rows for batch in local_rows(here.where("name > 'x'")) or ()] == [1]
+    assert local_rows(here.where("name > 'z'")) == []
+    assert local_rows(here.selectExpr("name", "age + 1 AS age")) is not None
+    many = pa.table({"name": [str(number) for number in range(300_000)]})
+    for frame in (
+        spark.createDataFrame(many),
+        spark.range(3),
+        here.union(here),
+        here.selectExpr("explode(sequence(1, 9)) AS age"),
+        here.mapInArrow(lambda batches: batches, "name string, age int"),
+    ):
+        assert local_rows(frame) is None
 
 
 def test_deleting_a_node_takes_its_edges(spark: SparkSession, graph: og.Graph) -> None:
@@ -217,7 +242,7 @@ def zone(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
     spark.conf.set("spark.sql.session.timeZone", before)
 
 
-@pytest.mark.parametrize("write", [by_source, by_graph])
+@pytest.mark.parametrize("write", [by_source, by_graph, by_local_rows])
 def test_every_type_comes_back_as_it_was_written(
     spark: SparkSession, tmp_path: Path, zone: str, write: Write
 ) -> None:
