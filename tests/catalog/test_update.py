@@ -91,3 +91,13 @@ def test_only_the_fragments_of_updated_rows_change(dml: Statements) -> None:
     after = dict(dml(fragments))
     assert sorted(after[n] for n in before) == [0] * (len(before) - 1) + [1]
     assert len(after) == len(before) + 1
+
+
+def test_an_update_by_a_condition_reads_its_table_in_one_job(dml: Statements) -> None:
+    context = dml.spark.sparkContext
+    context.setJobGroup("an update", "counted")
+    try:
+        dml("UPDATE og.nodes.Person SET age = 5 WHERE age >= 2")
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    assert len(context.statusTracker().getJobIdsForGroup("an update")) == 1

@@ -80,13 +80,22 @@ final class OmnigraphScan implements Scan, SupportsReportStatistics, SupportsRun
 
   // Filters found at run time: the keys of a join's other side.
 
+  /**
+   * None where nothing is joined, and the id alone of a table whose rows are decided about.
+   *
+   * <p>Before UPDATE, DELETE and MERGE Spark 4.2 looks for the values that the rows they are about
+   * have in all of these columns, in a query of its own. Where a condition says which rows that is,
+   * it would only find them twice; and many columns at once are no filter that could be pushed.
+   */
   @Override public NamedReference[] filterAttributes() {
     boolean other = work.limit != null || work.count || work.aggregate != null;
-    if (other || !table.info().can().contains("filter")) {
+    if (other || !table.info().can().contains("filter") || Bridge.readsOneTable()) {
       return new NamedReference[0];
     }
+    boolean decided = columns.getFieldIndex(OmnigraphTable.ROW_ADDRESS).isDefined();
     return table.info().filterable().stream()
         .filter(name -> columns.getFieldIndex(name).isDefined())
+        .filter(name -> !decided || name.equals(OmnigraphCatalogTable.ID))
         .map(TableInfo::column)
         .toArray(NamedReference[]::new);
   }
