@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 import omnigraph_spark as og
 from tests.catalog.catalogs import new_catalog
 from tests.helpers.builder import GraphBuilder
+from tests.helpers.scans import figures
 from tests.helpers.sources import read
 
 SCHEMA = """
@@ -93,6 +94,41 @@ def test_few_rows_that_an_index_finds_need_no_task(
     assert "LocalTableScan" in text
     assert "BatchScan" not in text
     assert len(same(spark, query)) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT * FROM Person WHERE id = 'p7'", 1),
+        ("SELECT * FROM Person WHERE id IN ('p1', 'late', 'nobody', NULL) AND age = 7", 1),
+        ("SELECT src, dst FROM Knows WHERE src IN ('p2', 'p4')", 40),
+        # What is above the rows is computed with them.
+        ("SELECT upper(name), age + 1 FROM Person WHERE id = 'p7' AND length(name) = 2", 1),
+        ("SELECT count(*) AS people FROM Person", 1),
+    ],
+)
+def test_known_rows_of_one_table_start_no_job(
+    spark: SparkSession, indexed: Path, query: str, expected: int
+) -> None:
+    context, group = spark.sparkContext, f"known {query}"
+    context.setJobGroup(group, "rows that are known while planning")
+    found = spark.sql(query).collect()
+    jobs = context.statusTracker().getJobIdsForGroup(group)
+    context.setLocalProperty("spark.jobGroup.id", None)
+    assert len(found) == expected
+    assert not jobs
+    same(spark, query)
+
+
+def test_known_rows_prune_the_other_side_of_a_join(spark: SparkSession, indexed: Path) -> None:
+    near = "SELECT DISTINCT dst AS id FROM Knows WHERE src IN ('p2', 'p4')"
+    for query in (
+        f"SELECT k.id FROM Knows k JOIN ({near}) n ON k.src = n.id",
+        f"SELECT k.id FROM Knows k WHERE k.src IN ({near})",
+    ):
+        assert len(same(spark, query)) == 40
+        spark.sql(query).collect()
+        assert figures(spark, "Knows")["rows that left Lance"] == 40
 
 
 def test_many_rows_that_an_index_finds_are_one_task(spark: SparkSession, indexed: Path) -> None:

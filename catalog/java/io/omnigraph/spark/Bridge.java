@@ -8,6 +8,8 @@ import java.util.TreeMap;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskContext$;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -15,6 +17,8 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -22,9 +26,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * The way from the JVM to the Python data source: questions, scans and writes.
  *
- * <p>With {@link PlanPins} the only class that names Spark internals. Spark keeps what a {@code
- * PythonDataSourceV2} planned and hands it to the next query on it, so each question, scan and
- * write gets a fresh one.
+ * <p>With {@link PlanPins} and {@link KnownRows} the only class that names Spark internals. Spark
+ * keeps what a {@code PythonDataSourceV2} planned and hands it to the next query on it, so each
+ * question, scan and write gets a fresh one.
  */
 final class Bridge {
   static final ObjectMapper JSON = new ObjectMapper();
@@ -138,6 +142,25 @@ final class Bridge {
 
   /** How many tasks run at the same time. */
   static int parallelism() { return SparkSession.active().sparkContext().defaultParallelism(); }
+
+  /**
+   * Whether the plan under construction is known to read one table, once: then nothing is joined.
+   *
+   * <p>A query that is executed is planned within its execution, by which Spark knows the whole of
+   * it. One that is only explained is not known, and may be anything.
+   */
+  static boolean readsOneTable() {
+    var tracker = QueryPlanningTracker.get();
+    String execution =
+        SparkSession.active()
+            .sparkContext()
+            .getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
+    if (tracker.isEmpty() || execution == null) { return false; }
+    QueryExecution running = SQLExecution.getQueryExecution(Long.parseLong(execution));
+    if (running == null || running.tracker() != tracker.get()) { return false; }
+    LogicalPlan plan = running.analyzed();
+    return plan.collectLeaves().size() == 1 && plan.subqueriesAll().isEmpty();
+  }
 
   private Table table(StructType schema) {
     return fresh().getTable(schema, new Transform[0], Map.of());

@@ -59,7 +59,9 @@ final class OmnigraphScanBuilder
         predicates.add(predicate);
         work.filters.add(tree);
         // Spark prunes the other side of a join only by rows it has filtered itself; these are few.
-        if (PushedWork.isLookUp(tree, table.info().indexed())) { left.add(predicate); }
+        // Where nothing is joined that would cost a job, for rows that are known while planning.
+        boolean few = PushedWork.isLookUp(tree, table.info().indexed());
+        if (few && !Bridge.readsOneTable()) { left.add(predicate); }
       }
     }
     filtersLeft = !left.isEmpty();

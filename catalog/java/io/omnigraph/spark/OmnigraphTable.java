@@ -43,9 +43,7 @@ class OmnigraphTable implements SupportsRead, SupportsWrite, SupportsMetadataCol
 
   /** A table that was loaded. */
   OmnigraphTable(Bridge bridge, String name, TableInfo info) {
-    this.bridge = bridge;
-    this.name = name;
-    this.schema = info.schema();
+    this(bridge, name, info.schema());
     this.info = info;
   }
 
@@ -54,6 +52,7 @@ class OmnigraphTable implements SupportsRead, SupportsWrite, SupportsMetadataCol
     this.bridge = bridge;
     this.name = name;
     this.schema = schema;
+    KnownRows.know();
   }
 
   @Override public String name() { return name; }
