@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -18,12 +20,9 @@ DELTA_SETTINGS = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 
-#: For a session that ends within a minute: code is compiled once and simply, and memory is
-#: collected by one thread. On two cores that is half of the CPU time until the first answer.
-_BRIEF_SETTINGS = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.shuffle.partitions": "1",
-}
+#: For a session that ends within a minute: code is compiled once and simply, memory is collected by
+#: one thread. On two cores compiling it well costs more than it brings.
+_BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: How the codes of our errors begin, wherever Spark puts them.
 _OURS = "[OMNIGRAPH_"
 
@@ -55,17 +54,28 @@ def local_session(
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.shuffle.partitions", "1" if brief else "4")
         .config("spark.sql.session.timeZone", "UTC")
     )
-    for settings in (DELTA_SETTINGS if delta else {}, _BRIEF_SETTINGS if brief else {}):
-        for key, value in settings.items():
-            builder = builder.config(key, value)
+    # Options of the user's own (extraJavaOptions) come after these.
+    builder = builder.config("spark.driver.defaultJavaOptions", _java_options(brief))
+    for key, value in DELTA_SETTINGS.items() if delta else ():
+        builder = builder.config(key, value)
+    if delta:
+        # Delta reads its log in 50 tasks, however small it is.
+        builder = builder.config("spark.databricks.delta.snapshotPartitions", "4")
     if catalogs:
         builder = configure(builder, options=None, **catalogs)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _java_options(brief: bool) -> str:
+    """Have the JVM log errors alone: before a session is there, nothing else could tell it."""
+    quiet = Path(str(files(__package__))) / "quiet.properties"
+    logging = f"-Dlog4j2.configurationFile={quiet.as_uri()}"
+    return f"{logging} {_BRIEF}" if brief else logging
 
 
 def answer(spark: SparkSession, statement: str, most: int) -> Answer:
