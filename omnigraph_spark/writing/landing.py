@@ -186,14 +186,13 @@ def land(manifest: Manifest, landing: Landing) -> Commit:
         return _publish_pins(manifest, landing)
     for item in landing.prepared:
         check_head(manifest, item.pending)
-    store = objects_at(manifest.root, manifest.settings)
     sidecar = _sidecar(manifest.root, landing)
     BEFORE_SIDECAR.reached()
-    write_sidecar(manifest.root, store, sidecar)
+    write_sidecar(manifest.root, _store(manifest), sidecar)
     SIDECAR_WRITTEN.reached()
-    landed = _commit_all(manifest, landing, sidecar, store)
+    landed = _commit_all(manifest, landing, sidecar)
     if landing.confirms:
-        _confirm(manifest.root, store, sidecar, landed)
+        _confirm(manifest, sidecar, landed)
     BEFORE_PUBLISH.reached()
     changes = [
         PublishVersion(item.pending.key, version, item.pending.dataset_branch, item.rows)
@@ -212,7 +211,7 @@ def land(manifest: Manifest, landing: Landing) -> Commit:
         # Another process did the same piece of work, and perhaps with other types than these.
         raise PartlyLanded(sidecar, PlanAgain(f"commit {commit.id} did this work already"))
     AFTER_PUBLISH.reached()
-    _end(manifest.root, store, sidecar)
+    _end(manifest, sidecar)
     SIDECAR_DELETED.reached()
     return commit
 
@@ -236,16 +235,19 @@ def _publish_pins(manifest: Manifest, landing: Landing) -> Commit:
         raise _overtaken(error) from error
 
 
-def _confirm(
-    root: str, store: ObjectStore, sidecar: Sidecar, landed: Sequence[LandedVersion]
-) -> None:
+def _store(manifest: Manifest) -> ObjectStore:
+    """Return where sidecars lie; asked for anew each time, because its keys may expire."""
+    return objects_at(manifest.root, manifest.settings)
+
+
+def _confirm(manifest: Manifest, sidecar: Sidecar, landed: Sequence[LandedVersion]) -> None:
     """Say which versions a merge reached, so that it is finished and not undone."""
     pins = tuple(
         replace(pin, confirmed_version=version.number)
         for pin, version in zip(sidecar.pins, landed, strict=True)
     )
     try:
-        write_sidecar(root, store, replace(sidecar, pins=pins))
+        write_sidecar(manifest.root, _store(manifest), replace(sidecar, pins=pins))
     except StorageError as error:
         raise PartlyLanded(sidecar, error) from error
     MERGE_CONFIRMED.reached()
@@ -302,9 +304,7 @@ def _sidecar(root: str, landing: Landing) -> Sidecar:
     )
 
 
-def _commit_all(
-    manifest: Manifest, landing: Landing, sidecar: Sidecar, store: ObjectStore
-) -> list[LandedVersion]:
+def _commit_all(manifest: Manifest, landing: Landing, sidecar: Sidecar) -> list[LandedVersion]:
     landed: list[LandedVersion] = []
     for items in _portions(manifest.root, landing.prepared):
         commit = partial(_commit_one, manifest, sidecar)
@@ -322,7 +322,7 @@ def _commit_all(
                 reason = failure if isinstance(failure, StorageError) else PlanAgain(str(failure))
                 if landed:
                     raise PartlyLanded(sidecar, reason) from failure
-                _end(manifest.root, store, sidecar)
+                _end(manifest, sidecar)
                 if reason is failure:
                     raise failure
                 raise reason from failure
@@ -370,9 +370,9 @@ def _opened(manifest: Manifest, place: Place) -> PinnedDataset | None:
     return open_dataset(address, entry.dataset_version, manifest.settings, entry.tag)
 
 
-def _end(root: str, store: ObjectStore, sidecar: Sidecar) -> None:
+def _end(manifest: Manifest, sidecar: Sidecar) -> None:
     try:
-        delete_sidecar(root, store, sidecar.operation_id)
+        delete_sidecar(manifest.root, _store(manifest), sidecar.operation_id)
     except StorageError as error:
         # What it describes is over; the next writer sees that and removes it.
         warnings.warn(f"sidecar {sidecar.operation_id} stayed behind: {error}", stacklevel=3)
