@@ -16,15 +16,24 @@ from tests.helpers.sources import failure
 _PATIENCE_S = 20.0
 
 
-def left_over(spark: SparkSession) -> str:
-    """What Arrow's allocator says of memory that nobody gave back; nothing when all was."""
-    allocator = spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
-    deadline = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline:
-        if allocator.getAllocatedMemory() == 0 and allocator.getChildAllocators().isEmpty():
-            return ""
-        time.sleep(0.05)
-    return str(allocator.toVerboseString())
+class Allocator:
+    """Arrow's memory in the JVM, and how much of it others held before."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._root = spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
+        self._before = self._held()
+
+    def _held(self) -> tuple[int, int]:
+        return self._root.getAllocatedMemory(), self._root.getChildAllocators().size()
+
+    def left_over(self) -> str:
+        """What it says of memory that was not given back; nothing when all was."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while self._held() > self._before:
+            if time.monotonic() > deadline:
+                return str(self._root.toVerboseString())
+            time.sleep(0.05)
+        return ""
 
 
 @pytest.fixture
@@ -53,5 +62,6 @@ QUERIES: dict[str, Callable[[SparkSession, str], object]] = {
 def test_nothing_is_left(
     spark: SparkSession, og: str, query: Callable[[SparkSession, str], object]
 ) -> None:
+    allocator = Allocator(spark)
     query(spark, f"{og}.nodes.Person")
-    assert left_over(spark) == ""
+    assert allocator.left_over() == ""
