@@ -29,7 +29,7 @@ class Allocator:
     def left_over(self) -> str:
         """What it says of memory that was not given back; nothing when all was."""
         deadline = time.monotonic() + _PATIENCE_S
-        while self._held() > self._before:
+        while any(now > then for now, then in zip(self._held(), self._before, strict=True)):
             if time.monotonic() > deadline:
                 return str(self._root.toVerboseString())
             time.sleep(0.05)
