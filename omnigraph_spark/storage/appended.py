@@ -8,7 +8,12 @@ on trust.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from omnigraph_spark.storage.protobuf import fields_of, number_of
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
 
 #: Lance's protobuf: Manifest.fragments, DataFragment.id.
 _FRAGMENTS, _ID = 2, 1
@@ -16,6 +21,11 @@ _FRAGMENTS, _ID = 2, 1
 _MOST_BYTES = 4 << 20
 #: So many datasets of small commits, and then all anew.
 _MOST_PLACES = 64
+
+
+def manifest_message(handle: LanceDataset) -> bytes:
+    """Return how Lance describes a version: the protobuf of its manifest."""
+    return bytes(handle._ds.serialized_manifest())
 
 
 def fragments_after(message: bytes, start: int) -> tuple[list[int], int]:

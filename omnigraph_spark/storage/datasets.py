@@ -131,15 +131,8 @@ class PinnedDataset:
         fragments = self._handle.get_fragments()
         return {file.path for fragment in fragments for file in fragment.metadata.files}
 
-    def message(self) -> bytes:
-        """Return how Lance describes this version: the protobuf of its manifest."""
-        return bytes(self._handle._ds.serialized_manifest())
-
     def file_names(self, few: Sequence[int] | None = None) -> Iterator[tuple[int, str]]:
-        """List fragments, all or a few, with the names of their files: no more, which is cheaper.
-
-        That matters where there are thousands, and every commit looks at all of them.
-        """
+        """List fragments, all or a few, with the names of their files alone: there may be many."""
         known = self._handle._ds
         for fragment in known.get_fragments() if few is None else map(known.get_fragment, few):
             # Not `path`: Lance makes a class each time it is asked for it.

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph_spark.storage.appended import fragments_after
+from omnigraph_spark.storage.appended import fragments_after, manifest_message
 from omnigraph_spark.storage.datasets import PinnedDataset
 from omnigraph_spark.storage.fresh_rows import kept_rows
 
@@ -132,7 +132,7 @@ def fragments_with(
     known = _of(dataset)
     unknown: dict[int, str] = {}
     with known.lock:
-        message = dataset.message()
+        message = manifest_message(dataset.handle)
         before = known.settled
         if before.indexed != indexed or not message.startswith(before.begins):
             before = _Settled(indexed=indexed)
