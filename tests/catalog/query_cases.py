@@ -53,6 +53,8 @@ _VALUES: dict[str, list[Any]] = {
         "ü",
         "z ",
         "🙂",
+        # What stands for bytes that are no text, and is none itself.
+        "\ufffd",
     ],
     "e": ["red", "green", "blue"],
     "dt": [dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(2024, 2, 29), dt.date(9999, 12, 31)],

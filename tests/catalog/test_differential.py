@@ -32,6 +32,22 @@ CONDITIONS = int(os.environ.get("OMNIGRAPH_QUERIES", "280"))
 QUERIES = max(60, CONDITIONS // 4)
 #: One Spark job for so many conditions.
 TOGETHER = 20
+#: Aggregates of every type, and of no rows; bytes that are no text.
+AGGREGATES = (
+    "SELECT every(b), some(b), min(b), max(b), count(b) FROM {thing}",
+    "SELECT avg(i), avg(n), avg(u), avg(ul), sum(u), sum(ul) FROM {thing}",
+    "SELECT min(f), max(f), min(d), max(d), sum(d), avg(f) FROM {thing}",
+    "SELECT min(ul), max(ul), min(u), max(u), max(ts), min(ts), min(dt), max(dt) FROM {thing}",
+    "SELECT min(s), max(s), max(length(s)), min(length(s)), min(e) FROM {thing} WHERE l IS NULL",
+    "SELECT count(*), count(i), min(i), sum(i), max(s) FROM {thing} WHERE s = 'nobody'",
+    "SELECT count(*), sum(n) FROM {thing} WHERE id = 'nobody'",
+    "SELECT d, count(*), min(n) FROM {thing} GROUP BY d",
+    "SELECT ts, dt, count(*), max(f) FROM {thing} GROUP BY ts, dt",
+    "SELECT b, e, count(*), min(ul), every(b) FROM {thing} WHERE u >= 0 GROUP BY b, e",
+    "SELECT id FROM {thing} WHERE s = cast(X'ff' AS STRING) OR s = 'a'",
+    "SELECT id FROM {thing} WHERE s IN (cast(X'ff' AS STRING), 'ab')",
+    "SELECT count(*) FROM {thing} WHERE contains(s, cast(X'ff' AS STRING))",
+)
 ZONES = ("UTC", "America/New_York", "Asia/Kathmandu")
 
 
@@ -177,6 +193,15 @@ def test_a_query_gives_the_rows_that_spark_would(spark: SparkSession, faces: Fac
         expected = found(spark, faces.parquet.of(query))
         assert found(spark, faces.pushed.of(query)) == expected, query
         assert found(spark, faces.plain.of(query)) == expected, query
+
+
+@pytest.mark.parametrize("query", AGGREGATES)
+def test_values_at_the_ends_are_aggregated_as_spark_does(
+    spark: SparkSession, faces: Faces, query: str
+) -> None:
+    expected = found(spark, faces.parquet.of(query))
+    assert found(spark, faces.pushed.of(query)) == expected
+    assert found(spark, faces.plain.of(query)) == expected
 
 
 @pytest.mark.parametrize("limit", ["LIMIT 7", "LIMIT 7 OFFSET 3", "LIMIT 0", "OFFSET 145"])

@@ -156,6 +156,9 @@ final class Predicates {
         || value instanceof Float f && !Float.isFinite(f)) {
       return false; // they have no exact text
     }
+    if (value instanceof UTF8String text && !text.isValid()) {
+      return false; // bytes that are no characters would become others
+    }
     boolean same = literal.dataType().equals(type) && LITERALS.contains(type);
     return same && (nulls || value != null);
   }
