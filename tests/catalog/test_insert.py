@@ -199,7 +199,8 @@ def test_a_blob_is_written_where_the_catalog_says_bytes(dml: Statements) -> None
     dml("INSERT INTO og.nodes.Picture (id, title) VALUES ('q', 'empty')")
     # A blob that is not set stays with its row.
     dml.one_commit(
-        "MERGE INTO og.nodes.Picture t USING (VALUES ('p', 'x'), ('r', 'y')) s (id, title) "
+        "MERGE INTO og.nodes.Picture t "
+        "USING (SELECT * FROM VALUES ('p', 'x'), ('r', 'y') AS v (id, title)) s "
         "ON t.id = s.id WHEN MATCHED THEN UPDATE SET title = s.title "
         "WHEN NOT MATCHED THEN INSERT (id, title) VALUES (s.id, s.title)"
     )
