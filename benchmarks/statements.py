@@ -56,4 +56,5 @@ def works(stage: Stage) -> Iterator[Work]:
             f"UPDATE {table} SET number = number + 1 WHERE id = 'n{turn}'"
         ),
     }.items():
-        yield Work(name, each(text), agree=False, repeats=10, warm_ups=3)
+        # At a prompt the JVM has run long before: it compiles what it runs for the first ten or so.
+        yield Work(name, each(text), agree=False, repeats=15, warm_ups=10)
