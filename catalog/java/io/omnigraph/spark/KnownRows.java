@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.Option;
@@ -20,7 +21,8 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>Spark then computes what is above them at once: a count or a row by its id takes no job. For
  * an answer as a scan it would start one, only to rename its column. Joins keep their scans, by
- * which Spark finds out which rows of the other side are needed, and so do statements that write.
+ * which Spark finds out which rows of the other side are needed; so do subqueries, which become
+ * joins after they were optimized, and statements that write.
  */
 final class KnownRows extends Rule<LogicalPlan> {
   private static final KnownRows RULE = new KnownRows();
@@ -44,12 +46,18 @@ final class KnownRows extends Rule<LogicalPlan> {
   @Override public LogicalPlan apply(LogicalPlan plan) {
     Seq<LogicalPlan> leaves = plan.collectLeaves();
     boolean known =
-        !(plan instanceof Command)
+        !(plan instanceof Command || plan instanceof Subquery)
             && leaves.size() == 1
             && leaves.head() instanceof DataSourceV2ScanRelation relation
             && relation.scan() instanceof OmnigraphAnswer
             && plan.subqueriesAll().isEmpty();
-    return known ? ConvertToLocalRelation.apply(withRows(plan)) : plan;
+    return known ? computed(withRows(plan)) : plan;
+  }
+
+  /** Spark's own rule takes one step above the rows at a time. */
+  private static LogicalPlan computed(LogicalPlan plan) {
+    LogicalPlan next = ConvertToLocalRelation.apply(plan);
+    return next.fastEquals(plan) ? plan : computed(next);
   }
 
   private static LogicalPlan withRows(LogicalPlan plan) {
