@@ -9,11 +9,11 @@
 **Who is alive.** A writer of this package holds the lock of its branch from before its sidecar is
 written until after it is gone, and the kernel takes the lock from a process that ends, however it
 ends. Recovery takes that lock first, so a sidecar it then finds belongs to nobody alive. Limits:
-object stores (and network file systems without locks) have none, so there a sidecar of this package
-is only finished, not undone, until `LEASE_SECONDS` have passed; and the engine takes no lock, so a
-sidecar of its own counts as left behind, as it does to the engine itself. Even then nothing is lost
-or half visible: a writer that was undone under its feet fails at its next fenced commit or at its
-publish, and undoes the rest.
+object stores have none, so there a sidecar of this package is only finished, not undone, until
+`LEASE_SECONDS` have passed; network file systems without locks get no such grace; and the engine
+takes no lock, so a sidecar of its own counts as left behind, as it does to the engine itself. Even
+then nothing is lost or half visible: a writer that was undone under its feet fails at its next
+fenced commit or at its publish, and undoes the rest.
 """
 
 from __future__ import annotations

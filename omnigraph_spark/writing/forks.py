@@ -61,10 +61,11 @@ def ensure_fork(manifest: Manifest, pending: Pending) -> None:
     except UnfinishedBranchError as half:
         if is_s3(manifest.root):
             _take_over(trunk, pending, settings, half)
-            return
-        # Here the branch's lock is held, so whoever began to make this fork is gone.
-        delete_branch(trunk, pending.dataset_branch, settings, keep_data=True)
-        _fork(trunk, pending, settings)
+        else:
+            # Here the branch's lock is held, so whoever began to make this fork is gone.
+            delete_branch(trunk, pending.dataset_branch, settings, keep_data=True)
+            _fork(trunk, pending, settings)
+    FORK_CREATED.reached()
 
 
 def _take_over(
@@ -78,7 +79,6 @@ def _take_over(
         done = False
     if not done:
         raise PlanAgain(f"{pending.key} is being forked by another writer") from half
-    FORK_CREATED.reached()
 
 
 def _fork(trunk: DatasetAddress, pending: Pending, settings: StorageSettings) -> None:
@@ -89,7 +89,6 @@ def _fork(trunk: DatasetAddress, pending: Pending, settings: StorageSettings) ->
         pending.entry.dataset_version,
         settings,
     )
-    FORK_CREATED.reached()
 
 
 def _refuse_if_owned(manifest: Manifest, pending: Pending) -> None:
