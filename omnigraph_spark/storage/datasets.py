@@ -47,6 +47,11 @@ __all__ = [
 
 #: Handles kept open per process; the engine keeps as many.
 _HANDLES_KEPT = 64
+#: What Lance may keep of indexes it searched and of manifests it read. By default it is 6 GiB and
+#: 1 GiB: more than a worker of Spark has, and a process that commits for hours gets there, because
+#: every version has a manifest of its own.
+_INDEX_BYTES_KEPT = 512 << 20
+_METADATA_BYTES_KEPT = 128 << 20
 
 
 class PinnedDataset:
@@ -353,7 +358,9 @@ def _session() -> Session:
     """Return the one Lance session of this process: metadata read once is not read again."""
     import lance
 
-    return lance.Session()
+    return lance.Session(
+        index_cache_size_bytes=_INDEX_BYTES_KEPT, metadata_cache_size_bytes=_METADATA_BYTES_KEPT
+    )
 
 
 def _forget_handles() -> None:

@@ -1,4 +1,4 @@
-"""Reading takes the memory of the batches in flight, however large the fragment is."""
+"""Memory has a bound: of the batches in flight when reading, and of what a process remembers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import omnigraph_spark as og
+from omnigraph_spark.storage import datasets
 from tests.helpers.builder import GraphBuilder
 
 pytestmark = pytest.mark.slow
@@ -110,3 +112,18 @@ def test_a_fragment_four_times_as_large_takes_no_more_memory_to_read(
         shutil.rmtree(graph.root)
 
     assert grown[LARGE_MIB] < grown[SMALL_MIB] + ALLOWED_MIB, grown
+
+
+@pytest.mark.parametrize("kept_mib", [1, 64])
+def test_what_lance_keeps_of_old_versions_has_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_mib: int
+) -> None:
+    """Every commit has a manifest of its own, and that of each dataset grows with its fragments."""
+    monkeypatch.setattr(datasets, "_METADATA_BYTES_KEPT", kept_mib * MIB)
+    datasets._forget_handles()
+    graph = og.create(tmp_path / "g", "node Person { name: String @key }")
+    for number in range(60):
+        graph.write(pa.table({"name": [f"p{number}"]}), "Person")
+    kept = datasets._session().size_bytes()
+    datasets._forget_handles()
+    assert (kept <= MIB) == (kept_mib == 1), f"{kept} bytes: 60 commits take more than a MiB"
