@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import uuid4
 
-from omnigraph_spark.clock import now_us
+from omnigraph_spark.clock import new_ulid, now_us
 from omnigraph_spark.errors import DamagedGraphError, StorageError
 from omnigraph_spark.failpoints import DATASET_RESTORED, RECOVERY_AUDITED, RECOVERY_PUBLISHED
 from omnigraph_spark.formats.profile import Commit
@@ -32,7 +32,13 @@ from omnigraph_spark.publish import (
     TombstoneType,
     publish,
 )
-from omnigraph_spark.recovery.classify import Decision, PinState, is_untouched
+from omnigraph_spark.recovery.classify import (
+    RECOVERY_PROPERTY,
+    Decision,
+    PinState,
+    is_undone_in_vain,
+    is_untouched,
+)
 from omnigraph_spark.recovery.observe import Observed, dataset_of, forward_id, rollback_id
 from omnigraph_spark.recovery.schema_files import complete_schema_files, discard_schema_files
 from omnigraph_spark.storage.changes import RestoreChange
@@ -43,8 +49,6 @@ from omnigraph_spark.storage.transactions import read_origins
 from omnigraph_spark.storage.versions import LandedVersion, landed_version
 
 RECOVERY_ACTOR = "omnigraph:recovery"
-#: The property of a Lance transaction that names the operation it undoes.
-_RECOVERY_PROPERTY = "omnigraph.recovery"
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,8 @@ def _end_sidecar(manifest: Manifest, operation_id: str) -> None:
 
 def _roll_forward(manifest: Manifest, found: Observed) -> Recovery:
     changes: list[Change] = []
-    expect: dict[str, int] = {}
+    # What the write read, too: somebody may have changed it since it was looked at.
+    expect = dict(found.sidecar.expects or {})
     for state in found.facts.pins:
         pin, address = state.pin, dataset_of(manifest, found.state, state.pin)
         changes.append(pin_version(manifest, pin.type_key, address, state.head or 0))
@@ -155,7 +160,7 @@ def _restore(manifest: Manifest, found: Observed, state: PinState, head: int) ->
     if state.is_restored:
         return landed_version(address, head, settings)
     change = RestoreChange(state.pinned)
-    undoes = {_RECOVERY_PROPERTY: found.sidecar.operation_id}
+    undoes = {RECOVERY_PROPERTY: found.sidecar.operation_id}
     try:
         landed = commit_fenced(address, head, change, settings, str(uuid4()), undoes)
     except FenceInDoubtError as doubt:
@@ -177,9 +182,28 @@ def _finish(manifest: Manifest, found: Observed) -> Recovery:
         for new in found.sidecar.registrations
         if new.type_key in entries
     ]
-    lineage = _lineage(found, forward_id(found.sidecar.operation_id))
-    commit = found.done or publish(manifest, found.sidecar.branch, [], {}, lineage)
+    changes, expect = _keep(manifest, found)
+    commit = found.done
+    if commit is None:
+        lineage = _lineage(found, forward_id(found.sidecar.operation_id))
+        commit = publish(manifest, found.sidecar.branch, changes, expect, lineage)
+    elif changes:
+        lineage = _lineage(found, new_ulid(), merged=False)
+        publish(manifest, found.sidecar.branch, changes, expect, lineage)
     return _recovery(found, RecoveryKind.ROLLED_FORWARD, outcomes, commit)
+
+
+def _keep(manifest: Manifest, found: Observed) -> tuple[list[Change], dict[str, int]]:
+    """Bring back what is visible where somebody was undoing it while another finished it."""
+    changes: list[Change] = []
+    expect: dict[str, int] = {}
+    for state in found.facts.pins:
+        key, entry = state.pin.type_key, found.state.entries.get(state.pin.type_key)
+        if entry is not None and is_undone_in_vain(found.sidecar, state):
+            kept = _restore(manifest, found, state, state.head or 0)
+            changes.append(PublishVersion(key, kept, state.pin.dataset_branch, entry.rows))
+            expect[key] = state.pinned
+    return changes, expect
 
 
 def _finish_rolled_back(manifest: Manifest, found: Observed) -> Recovery:
@@ -189,7 +213,7 @@ def _finish_rolled_back(manifest: Manifest, found: Observed) -> Recovery:
     for state in found.facts.pins:
         address = dataset_of(manifest, found.state, state.pin)
         for made in read_origins(address, state.pinned - 1, state.pinned, manifest.settings):
-            undone = made.properties.get(_RECOVERY_PROPERTY) == found.sidecar.operation_id
+            undone = made.properties.get(RECOVERY_PROPERTY) == found.sidecar.operation_id
             if undone and made.restored is not None:
                 key = state.pin.type_key
                 outcomes.append(TableOutcome(key, made.version - 1, made.restored))

@@ -20,6 +20,8 @@ from omnigraph_spark.formats.v4.sidecar import (
 )
 from omnigraph_spark.storage.transactions import RESTORE, Origin
 
+#: The property of a Lance transaction that names the operation it undoes.
+RECOVERY_PROPERTY = "omnigraph.recovery"
 #: How many commits that change rows a writer of the engine makes to one dataset. Index builds and
 #: compactions change none. A merge appends, updates and deletes.
 ROW_COMMITS: dict[WriterKind, int] = {
@@ -162,6 +164,12 @@ def is_untouched(sidecar: Sidecar, state: PinState) -> bool:
     return sidecar.fenced and moved and not any(_is_own(sidecar, o) for o in state.unpublished)
 
 
+def is_undone_in_vain(sidecar: Sidecar, state: PinState) -> bool:
+    """Tell whether all that lies above the visible version was to undo this operation."""
+    above = state.unpublished
+    return bool(above) and all(_undoes(sidecar, origin) for origin in above)
+
+
 def foreign_commits(sidecar: Sidecar, state: PinState) -> tuple[Origin, ...]:
     """Return the unpublished commits that changed rows and that this operation did not make."""
     if is_untouched(sidecar, state):
@@ -172,7 +180,11 @@ def foreign_commits(sidecar: Sidecar, state: PinState) -> tuple[Origin, ...]:
     for origin in state.unpublished:
         if _restores(origin, state.pinned):
             above = origin.version
-    changed = [o for o in state.unpublished if o.version > above and not o.keeps_rows]
+    changed = [
+        o
+        for o in state.unpublished
+        if o.version > above and not o.keeps_rows and not _undoes(sidecar, o)
+    ]
     if sidecar.fenced:
         return tuple(origin for origin in changed if not _is_own(sidecar, origin))
     if above > state.pinned:
@@ -244,6 +256,10 @@ def _holds_own(sidecar: Sidecar, state: PinState) -> bool:
 
 def _is_own(sidecar: Sidecar, origin: Origin) -> bool:
     return origin.properties.get(OPERATION_PROPERTY) == sidecar.operation_id
+
+
+def _undoes(sidecar: Sidecar, origin: Origin) -> bool:
+    return origin.properties.get(RECOVERY_PROPERTY) == sidecar.operation_id
 
 
 def _restores(origin: Origin, version: int) -> bool:

@@ -149,11 +149,7 @@ def undo(manifest: Manifest, sidecar: Sidecar) -> Commit | None:
     Raises:
         RecoveryRequiredError: It could not be undone; the sidecar owns it.
     """
-    store = objects_at(manifest.root, manifest.settings)
     try:
-        if read_sidecar(manifest.root, store, sidecar.operation_id) is None:
-            # Somebody took the operation for dead and recovered it before it was over.
-            write_sidecar(manifest.root, store, sidecar)
         done = _recover_one(manifest, sidecar, abandon=True)
     except OmnigraphError as error:
         raise RecoveryRequiredError((sidecar.operation_id,), str(error)) from error
@@ -174,17 +170,26 @@ def _recover_one(
     force: bool = False,
     abandon: bool = False,
 ) -> Recovery | None:
-    """Recover one operation, whose branch is locked; None when it was over before."""
+    """Recover one operation, whose branch is locked; None when it was over before.
+
+    With `abandon` it never is: somebody may have taken it for dead before its writer was done.
+    """
     store = objects_at(manifest.root, manifest.settings)
     reason = ""
+    known = sidecar if abandon else None
     for _ in range(_LOOKS):
         current = read_sidecar(manifest.root, store, sidecar.operation_id)
         if current is None:
-            return None
+            if known is None:
+                return None
+            # Somebody ended it since, perhaps in another way: what was done here is not explained.
+            write_sidecar(manifest.root, store, known)
+            current = known
         found = observe(manifest, current)
         verdict = classify(current, found.facts, force=force, abandon=abandon)
         _refuse(manifest, current, verdict)
         rolls_back = verdict.decision is Decision.ROLL_BACK
+        known = current if rolls_back or known else None
         if rolls_back and may_roll_back is not None and not may_roll_back(current):
             detail = f"branch {current.branch!r} has a write that must be undone"
             raise RecoveryRequiredError((current.operation_id,), detail)

@@ -175,8 +175,9 @@ class Write:
     # -- ending ------------------------------------------------------------------------------------
 
     def abort(self) -> None:
-        """Throw away what was staged; nothing was ever visible."""
-        self._discard_staged()
+        """Throw away what was staged, unless versions may name it; nothing was ever visible."""
+        if not self._effects:
+            self._discard_staged()
         self._collected.clear()
 
     def commit_or_abort(self, space_factory: SpaceFactory | None = None) -> Commit | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -44,6 +46,7 @@ from tests.engine.recovering import (
     snapshot_rows,
 )
 from tests.helpers import golden
+from tests.helpers.builder import GraphBuilder
 from tests.helpers.crashes import crashing, load, recover_round
 from tests.helpers.racers import Racers
 from tests.helpers.strict import at_once
@@ -280,6 +283,35 @@ def test_they_also_do_where_there_are_no_locks(
     recover(manifest_of(root))
     assert_as_the_engine_left_it(root, case)
     assert_settled(root)
+
+
+def test_a_writer_of_the_engine_that_was_alive_loses_nothing_and_blocks_nobody(
+    tmp_path: Path,
+) -> None:
+    """It takes no lock: it goes on while its first dataset is being undone, and publishes."""
+    root = golden.unpack("crashed-partial", tmp_path)
+    engine = GraphBuilder.open(root)
+    person = engine.entries()["node:Person"]
+    moved = lance.dataset(str(root / person.path))
+
+    def goes_on() -> None:
+        points.disarm()
+        engine.append("node:Company", [{"name": "Umbra"}])
+        pin = replace(person, version=moved.version, rows=moved.count_rows())
+        company = engine.entries()["node:Company"]
+        head = lance.dataset(str(root / company.path))
+        other = replace(company, version=head.version, rows=head.count_rows())
+        engine.publish({"node:Person": pin, "node:Company": other})
+        for name in sidecars(root):
+            (root / "__recovery" / name).unlink()
+
+    with reached(points.DATASET_RESTORED, goes_on):
+        recover(manifest_of(root))
+    graph = og.open(root)
+    assert graph.snapshot().rows("Person") == moved.count_rows()
+    assert "Umbra" in graph.snapshot().arrow("Company")["name"].to_pylist()
+    assert_settled(root)
+    assert graph.write(pa.table({"name": ["Zoe"]}), "Person") is not None
 
 
 def test_a_live_writer_is_waited_for_and_not_undone(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -18,8 +19,13 @@ from omnigraph_spark.errors import (
 )
 from omnigraph_spark.failpoints import Failpoint
 from omnigraph_spark.formats.v4.sidecar import Sidecar
+from omnigraph_spark.recovery import act
+from omnigraph_spark.recovery.act import carry_out
+from omnigraph_spark.recovery.classify import Decision
+from omnigraph_spark.recovery.observe import observe
 from omnigraph_spark.recovery.sweep import heal, recover, undo
 from omnigraph_spark.storage.local_objects import LocalObjects
+from omnigraph_spark.writing import landing
 from tests.engine.graphs import add_people, ages, listing
 from tests.engine.recovering import (
     POST,
@@ -290,6 +296,91 @@ def test_one_that_was_finished_by_another_takes_that_for_its_own(written: Path) 
     assert ages(og.open(written)) == POST
     head, *_ = og.open(written).history()
     assert head.actor == "omnigraph:recovery"
+    assert_settled(written)
+
+
+def finish_when_restored(root: Path) -> None:
+    """Let another process finish the write that is being undone, in the middle of that.
+
+    As on an object store after a lease ran out, and as the engine does, which knows no locks.
+    """
+    manifest = manifest_of(root)
+    [path] = (root / "__recovery").glob("*.json")
+    seen = observe(manifest, Sidecar.from_bytes(path.read_bytes()))
+    points.arm(
+        points.DATASET_RESTORED, lambda: carry_out(manifest, seen, Decision.ROLL_FORWARD) and None
+    )
+
+
+def refuse_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch, error: ConflictError | StorageError
+) -> None:
+    """Let the next publish of a writer fail, and its undoing meet another process."""
+    real = landing.publish
+
+    def refusing(*args: Any, **kwargs: Any) -> og.Commit:
+        monkeypatch.setattr(landing, "publish", real)
+        finish_when_restored(root)
+        raise error
+
+    monkeypatch.setattr(landing, "publish", refusing)
+
+
+def test_a_write_that_is_finished_by_another_while_it_is_undone_keeps_its_files(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was visible: its writer must not take it for somebody else's and throw its rows away."""
+    graph = og.open(written)
+    refuse_once(written, monkeypatch, ConflictError("too many others"))
+    try:
+        graph.write(
+            pa.table({"name": ["Dave"], "age": [50]}), "Person", txn_app_id="a", txn_version=1
+        )
+    finally:
+        points.disarm()
+    graph = og.open(written)
+    assert ages(graph) == {**PRE, "Dave": 50}
+    assert_settled(written)
+    graph.write(pa.table({"name": ["Eve"], "age": [9]}), "Person")
+    assert ages(og.open(written)) == {**PRE, "Dave": 50, "Eve": 9}
+
+
+def test_a_write_that_is_finished_by_another_while_it_is_undone_is_no_failure(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever were told that nothing happened would do it again."""
+    graph = og.open(written)
+    refuse_once(written, monkeypatch, StorageError("permanent", str(written), "no space"))
+    try:
+        graph.write(pa.table({"name": ["Dave"], "age": [50]}), "Person")
+    finally:
+        points.disarm()
+    assert ages(og.open(written)) == {**PRE, "Dave": 50}
+    assert_settled(written)
+
+
+def test_a_write_is_not_finished_on_what_it_read_before_somebody_changed_it(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine deletes an end of the edge after recovery looked and before it publishes."""
+    graph = og.open(written)
+    graph.write(pa.table({"name": ["Dave"], "age": [50]}), "Person")
+    with crashing(points.BEFORE_PUBLISH):
+        graph.write(pa.table({"src": ["Bob"], "dst": ["Dave"]}), "Knows")
+    real, other = act.publish, GraphBuilder.open(written)
+
+    def overtaken(*args: Any, **kwargs: Any) -> og.Commit:
+        monkeypatch.setattr(act, "publish", real)
+        other.delete("node:Person", "id = 'Dave'")
+        other.publish()
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(act, "publish", overtaken)
+    [done] = recover(manifest_of(written))
+    assert done.kind == "RolledBack"
+    graph = og.open(written)
+    assert ages(graph) == PRE
+    assert graph.snapshot().rows("Knows") == 1
     assert_settled(written)
 
 
