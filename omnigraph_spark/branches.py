@@ -116,11 +116,23 @@ def create_branch(manifest: Manifest, name: str, origin: SnapshotState) -> Branc
     with nullcontext() if begun_on_main else _undeleted(manifest, origin.branch):
         _create(manifest, name, origin)
     # A schema change takes its lock and then looks for branches; here it is the other way round, so
-    # at least one of the two sees the other.
-    if manifest.schema_apply_in_progress():
+    # at least one of the two sees the other. A branch that is written to was there before the lock,
+    # so the schema change sees it and gives way.
+    if manifest.schema_apply_in_progress() and not _is_used(manifest, name):
         stored.delete_branch(manifest.address(), name, manifest.settings)
         manifest.refuse_during_schema_apply(operation)
     return read_branch(manifest, name)
+
+
+def _is_used(manifest: Manifest, name: str) -> bool:
+    """Tell whether somebody writes, wrote or began another branch on a branch just made."""
+    file = manifest.branch_file(name)
+    try:
+        _refuse_users(manifest, name)
+        _refuse_unfinished(manifest, name)
+    except (BranchInUseError, RecoveryRequiredError):
+        return True
+    return file is not None and manifest.newest(name).number != file.parent_version
 
 
 def _undeleted(manifest: Manifest, name: str) -> AbstractContextManager[None]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import lance
+import pyarrow as pa
 import pytest
 
 import omnigraph_spark as og
@@ -197,6 +198,29 @@ def test_a_schema_change_that_begins_meanwhile_is_seen(
     with pytest.raises(SchemaApplyInProgressError):
         create_branch(manifest, "dev", state)
     assert manifest.branch_names() == ["main"]
+
+
+@pytest.mark.parametrize("use", ["write", "branch"])
+def test_a_schema_change_that_begins_meanwhile_costs_no_branch_that_is_used(
+    social: GraphBuilder, monkeypatch: pytest.MonkeyPatch, use: str
+) -> None:
+    """Somebody was told that a commit landed there before its maker looked for the lock."""
+    manifest = manifest_of(social.root)
+    state = origin(social.root)
+    real = branches.stored.create_branch
+
+    def used_then_locked(*args: object) -> None:
+        real(*args)  # type: ignore[arg-type]
+        monkeypatch.setattr(branches.stored, "create_branch", real)
+        if use == "write":
+            og.open(str(social.root), branch="dev").write(pa.table({"name": ["Dora"]}), "Person")
+        else:
+            make(social.root, "sub", Ref.branch("dev"))
+        lance.dataset(str(social.root / "__manifest")).create_branch(LOCK)
+
+    monkeypatch.setattr(branches.stored, "create_branch", used_then_locked)
+    assert create_branch(manifest, "dev", state).name == "dev"
+    assert ("Dora" in people(social.root, "dev")) == (use == "write")
 
 
 def test_a_branch_cannot_begin_before_a_schema_change(tmp_path: Path) -> None:
