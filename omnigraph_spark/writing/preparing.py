@@ -8,8 +8,11 @@ made anew.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 
+from omnigraph_spark.errors import ConflictError
 from omnigraph_spark.formats.profile import ChangeSummary
 from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.schema.arrow import arrow_schema
@@ -20,8 +23,11 @@ from omnigraph_spark.storage.changes import (
     OverwriteChange,
     new_files,
 )
+from omnigraph_spark.storage.fresh_rows import kept_rows
+from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.rewriting import discard_change, stage_merge
 from omnigraph_spark.storage.staging import read_staged
+from omnigraph_spark.storage.uri import join
 from omnigraph_spark.writing.empty_blobs import find_mistakable, nullable_blobs
 from omnigraph_spark.writing.landing import Prepared
 from omnigraph_spark.writing.pending import Pending, WriteMode
@@ -56,6 +62,22 @@ def discard_prepared(manifest: Manifest, prepared: Prepared) -> None:
     if prepared.rewritten or isinstance(prepared.change, DeleteChange):
         address = prepared.pending.address(manifest.root)
         discard_change(address, prepared.change, manifest.settings)
+
+
+def refuse_given_up(manifest: Manifest, prepared: Iterable[Prepared]) -> None:
+    """Refuse files that another process threw away, as Spark does with what it cancelled.
+
+    Whoever does so begins with the first of them, and holds the lock that is held here. Of what was
+    staged in this process nobody else knows.
+    """
+    store = objects_at(manifest.root, manifest.settings)
+    for item in prepared:
+        address = item.pending.address(manifest.root)
+        first = (*item.pending.files[:1], *item.pending.fresh[:1])
+        for file in () if item.rewritten else first:
+            known = kept_rows(address.uri, [file.path], ["id"]) is not None
+            if not known and store.stat(join(address.uri, "data", file.path)) is None:
+                raise ConflictError(f"the write to {item.pending.key} was given up meanwhile")
 
 
 def _prepared(

@@ -7,18 +7,24 @@ a rule are never left behind: an attempt that finds one deletes its files and sa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import chain
 
 import pyarrow as pa
 
+from omnigraph_spark.errors import ConflictError
+from omnigraph_spark.formats.v4.sidecar import list_sidecars
 from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.schema.model import EntityType
 from omnigraph_spark.storage.datasets import DatasetAddress
+from omnigraph_spark.storage.locks import writer_lock
+from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.staging import StagedFile, discard, read_staged, stage_batches
+from omnigraph_spark.storage.versions import files_since
 from omnigraph_spark.writing.empty_blobs import (
     bytes_first,
     find_mistakable,
@@ -179,3 +185,23 @@ class StageTask:
             None if self.mode is WriteMode.APPEND else self.merge_columns,
             allow_external_blobs=self.external_blobs,
         )
+
+
+def discard_unowned(
+    task: StageTask, files: Sequence[StagedFile], branch: str, planned: int
+) -> None:
+    """Delete staged files that nothing can own: no sidecar, and no version since the planned one.
+
+    The write may still be landing in a process that was not told to end: it is waited for.
+    """
+    root, settings = task.address.root, task.settings
+    if not files:
+        return
+    try:
+        with writer_lock(root, branch, settings):
+            if not list_sidecars(root, objects_at(root, settings)):
+                owned = files_since(task.address, planned, settings)
+                unowned = (file for file in files if file.path not in owned)
+                discard(task.address, unowned, settings)
+    except ConflictError as alive:
+        warnings.warn(f"files that no version may name stayed behind: {alive}", stacklevel=3)

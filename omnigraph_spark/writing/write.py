@@ -24,7 +24,6 @@ from omnigraph_spark.errors import (
     StorageError,
 )
 from omnigraph_spark.formats.profile import Commit
-from omnigraph_spark.formats.v4.sidecar import list_sidecars
 from omnigraph_spark.manifest import ManifestState
 from omnigraph_spark.names import MAIN, AnyRef
 from omnigraph_spark.publish import LineageIntent, find_publisher, find_repeat
@@ -34,9 +33,7 @@ from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.snapshot import GraphReader, SnapshotState
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.locks import writer_lock
-from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.staging import StagedFile, discard
-from omnigraph_spark.storage.versions import files_since
 from omnigraph_spark.writing.collected import Collected, RowCounts
 from omnigraph_spark.writing.deletions import DeleteRequest
 from omnigraph_spark.writing.forks import ensure_fork
@@ -51,9 +48,9 @@ from omnigraph_spark.writing.landing import (
     land,
 )
 from omnigraph_spark.writing.pending import Pending, WriteMode
-from omnigraph_spark.writing.preparing import discard_prepared, prepare
+from omnigraph_spark.writing.preparing import discard_prepared, prepare, refuse_given_up
 from omnigraph_spark.writing.repacking import repack
-from omnigraph_spark.writing.stage import StageResult, StageTask
+from omnigraph_spark.writing.stage import StageResult, StageTask, discard_unowned
 from omnigraph_spark.writing.target import Target
 from omnigraph_spark.writing.terms import Checks, WriteTerms
 from omnigraph_spark.writing.violations import refuse
@@ -279,6 +276,7 @@ class Write:
             seen = state if state.branch == self.branch else None
             head = self._strict_head()
             landing = Landing(self.branch, prepared, expected, lineage, head, seen=seen)
+            refuse_given_up(manifest, prepared)
             self._effects = True
             try:
                 commit = land(manifest, landing)
@@ -353,16 +351,10 @@ class Write:
     # -- files -------------------------------------------------------------------------------------
 
     def discard_unowned(self, task: StageTask, results: Iterable[StageResult]) -> None:
-        """Delete staged files that nothing can own: no sidecar, and no version since the plan."""
+        """Delete staged files that nothing can own, as whoever gives the write up has to."""
         files = [file for result in results for file in result.all_files]
-        manifest = self._reader.manifest
-        store = objects_at(manifest.root, manifest.settings)
-        if not files or list_sidecars(manifest.root, store):
-            return
         planned = self.base.entry(str(task.declared.type_key)).dataset_version
-        owned = files_since(task.address, planned, manifest.settings)
-        files = [file for file in files if file.path not in owned]
-        discard(task.address, files, manifest.settings)
+        discard_unowned(task, files, self.branch, planned)
 
     def _discard_staged(self) -> None:
         for change in self.changes.values():

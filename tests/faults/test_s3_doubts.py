@@ -7,25 +7,33 @@ another one.
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
 
 import omnigraph_spark as og
+from omnigraph_spark import failpoints as points
 from omnigraph_spark.compaction import compact_manifest
-from omnigraph_spark.errors import OutcomeUnknownError, StorageError
+from omnigraph_spark.errors import ConflictError, OutcomeUnknownError, StorageError
 from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.publish import LineageIntent, publish
-from omnigraph_spark.storage import leases
+from omnigraph_spark.snapshot import GraphReader
+from omnigraph_spark.storage import fresh_rows, leases
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.manifest_writer import LostRace
 from omnigraph_spark.storage.objects import IN_DOUBT, objects_at
 from omnigraph_spark.storage.s3_objects import S3Objects
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.slot import Slot
+from omnigraph_spark.writing.pending import Pending, WriteMode
+from omnigraph_spark.writing.terms import WriteTerms
+from omnigraph_spark.writing.workspace import Workspace
+from omnigraph_spark.writing.write import Write
 from tests.faults.s3graphs import Place, assert_settled, outcome, place_social, state_of
 from tests.faults.s3proxy import Call, Fault, S3Proxy, always, once, s3_proxy
 from tests.helpers.crashes import SOCIAL, load
@@ -163,6 +171,63 @@ def test_half_a_fork_of_a_dead_writer_is_made_whole_by_the_next_one(
     load(graph.as_branch("dev"))
     assert "Carol" in state_of(place.recovered("dev"))["node:Person"]
     assert "Carol" not in place.state()["node:Person"]
+
+
+# -- writes that are given up ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [WriteMode.APPEND, WriteMode.OVERWRITE])
+def test_a_write_that_spark_gives_up_while_it_commits_names_no_deleted_file(
+    place: Place, monkeypatch: pytest.MonkeyPatch, mode: WriteMode
+) -> None:
+    """A cancelled statement is aborted in another process, while its commit still runs in one."""
+    before = place.state()
+    reader = GraphReader.open(place.root, StorageSettings.resolve(place.direct))
+    write = Write(reader, "main", WriteTerms())
+    task = write.task("Company", mode)
+    results = [task.run(pa.table({"name": ["Umbra"]}).to_batches())]
+    # They come from a worker.
+    monkeypatch.setattr(fresh_rows, "_kept", type(fresh_rows._kept)())
+    given_up = pickle.loads(pickle.dumps(write))
+    write.add("Company", task, results)
+    inspected = Write._inspected
+
+    def then_given_up(self: Write, space: Workspace) -> list[Pending]:
+        pending = inspected(self, space)
+        given_up.discard_unowned(task, results)
+        return pending
+
+    monkeypatch.setattr(Write, "_inspected", then_given_up)
+    with pytest.raises(ConflictError, match="given up"):
+        write.commit_or_abort()
+    assert place.state() == before
+    assert_settled(place.recovered(), place.direct)
+
+
+def test_a_write_that_is_landing_is_not_given_up(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever gives it up waits for its lock, and then finds its version."""
+    monkeypatch.setattr(leases, "LEASE_SECONDS", 30.0)
+    reader = GraphReader.open(place.root, StorageSettings.resolve(place.direct))
+    write = Write(reader, "main", WriteTerms())
+    task = write.task("Company", WriteMode.APPEND)
+    results = [task.run(pa.table({"name": ["Umbra"]}).to_batches())]
+    given_up = pickle.loads(pickle.dumps(write))
+    write.add("Company", task, results)
+    with ThreadPoolExecutor(1) as pool:
+        tried: list[Future[None]] = []
+        points.arm(
+            points.BEFORE_SIDECAR,
+            lambda: tried.append(pool.submit(given_up.discard_unowned, task, results)),
+        )
+        try:
+            assert write.commit_or_abort() is not None
+        finally:
+            points.disarm()
+        [giving_up] = tried
+        giving_up.result()
+    assert set(place.state()["node:Company"]) == {"Acme", "Umbra"}
 
 
 # -- the manifest ----------------------------------------------------------------------------------
