@@ -117,7 +117,7 @@ class SparkWorkspace:
     ) -> None:
         """Add committed rows under a name, those of interest only; tasks read the dataset."""
         own = where is None
-        if where is None and (values := few_values(self, columns, interests)):
+        if where is None and (values := few_values(self, source, columns, interests)):
             where = values_filter(values)
         plan = plan_scan(source, ScanRequest(tuple(columns.values()), where, own_filter=own))
         schema = _schema(list(columns), plan.columns, PLACE_NAMES if places else ())

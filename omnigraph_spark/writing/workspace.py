@@ -24,6 +24,8 @@ from omnigraph_spark.writing.staged_rows import FILE_NUMBER, StagedSource
 # So many values are looked up through Lance, by an index where there is one, instead of reading the
 # whole column; a filter of this size still parses in a millisecond.
 _LOOKUP_VALUES = 1_000
+#: Ids are short; texts of which a megabyte is at hand are not worth a filter.
+_LOOKUP_CHARACTERS = 1 << 20
 _BATCH_ROWS = 65_536
 #: What queries call the columns that say where a row lies, and which it is.
 PLACE_NAMES = ("fragment", "place", "row_id")
@@ -163,7 +165,7 @@ class DuckWorkspace:
         places: bool = False,
     ) -> None:
         """Add committed rows under a name, those of interest only."""
-        values = few_values(self, columns, interests) if where is None else None
+        values = few_values(self, source, columns, interests) if where is None else None
         request = ScanRequest(tuple(columns.values()), where)
         parts = [request] if values is None else plan_look_up(source, request, values)
         schema, batches = scan_all(source, request, parts, places)
@@ -249,23 +251,46 @@ class DuckWorkspace:
 
 
 def few_values(
-    space: Workspace, columns: Mapping[str, str], interests: Sequence[Interest]
+    space: Workspace,
+    source: ScanSource,
+    columns: Mapping[str, str],
+    interests: Sequence[Interest],
 ) -> Values | None:
-    """Return the values of stored columns when all that matters is few of columns of text."""
+    """Return values of stored columns of text that all rows of interest have one of, where few.
+
+    Of several columns that must be equal together one is enough: others may come along. What is
+    null equals nothing, so values that are not whole are of no interest at all.
+    """
+    if not interests:
+        return None
+    texts = _text_columns(source)
     # By column: one list of values is one look into its index, and several are as many requests.
     wanted: dict[str, dict[str, None]] = {}
     for interest in interests:
-        column = columns[interest.columns[0]]
-        if len(interest.columns) > 1 or not interest.present or column not in _TEXT_COLUMNS:
+        if not interest.present:
             return None
-        query = f"SELECT DISTINCT {interest.its_columns[0]} FROM {interest.relation}"
-        rows = space.rows(f"{query} LIMIT {_LOOKUP_VALUES + 1}")
-        values = [value for (value,) in rows if value is not None]
-        # A filter cannot hold a null character, which an id can.
-        if len(rows) > _LOOKUP_VALUES or any("\0" in value for value in values):
+        pairs = zip(interest.columns, interest.its_columns, strict=True)
+        of_text = [(columns[mine], its) for mine, its in pairs if columns[mine] in texts]
+        column, its = of_text[0] if of_text else ("", "1")
+        whole = " AND ".join(f"{each} IS NOT NULL" for each in interest.its_columns)
+        query = f"SELECT DISTINCT {its} FROM {interest.relation} WHERE {whole}"
+        values = [value for (value,) in space.rows(f"{query} LIMIT {_LOOKUP_VALUES + 1}")]
+        if not values:
+            continue
+        # A filter cannot hold a null character, which a text can.
+        if not of_text or len(values) > _LOOKUP_VALUES or any("\0" in value for value in values):
             return None
         wanted.setdefault(column, {}).update(dict.fromkeys(values))
-    return {column: list(values) for column, values in wanted.items()} or None
+    if sum(len(value) for values in wanted.values() for value in values) > _LOOKUP_CHARACTERS:
+        return None
+    return {column: list(values) for column, values in wanted.items()}
+
+
+def _text_columns(source: ScanSource) -> frozenset[str]:
+    """Return the columns that are stored as text, in which equal is equal to Lance as well."""
+    schema = source.open().schema
+    text = (pa.string(), pa.large_string())
+    return frozenset(field.name for field in schema if field.type in text)
 
 
 def rename(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
@@ -286,7 +311,3 @@ class _Incoming:
         except (OmnigraphError, OSError) as error:
             self.failure = error
             raise
-
-
-#: Columns that every dataset has as text; others may be of any type.
-_TEXT_COLUMNS = frozenset({"id", "src", "dst"})
