@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -559,6 +560,7 @@ DEFECTS: dict[str, dict[str, list[str]]] = {
 }
 
 
+@cache
 def promises_in(path: Path) -> dict[str, str]:
     """The tests of a file by name, each with its docstring."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

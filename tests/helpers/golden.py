@@ -8,11 +8,13 @@ and in place (`unpack_in_place`, for the released engine, which does not).
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -46,11 +48,39 @@ def intact_cases() -> list[str]:
 def unpack(case: str, into: Path) -> Path:
     """Unpack a case below a folder and return its root, not the root it was written at."""
     root = into / case
-    with tarfile.open(GOLDEN / case / "graph.tar.gz") as archive:
-        archive.extractall(into / f"{case}.unpacking", filter="data")
-    (into / f"{case}.unpacking" / "graph").rename(root)
-    (into / f"{case}.unpacking").rmdir()
+    unpacking = into / f"{case}.unpacking"
+    for member in _members(case):
+        path = unpacking / member.name
+        if member.content is None:
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path.write_bytes(member.content)
+            os.utime(path, (member.written_at, member.written_at))
+    (unpacking / "graph").rename(root)
+    unpacking.rmdir()
     return root
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A folder of an archive, or a file with what it holds."""
+
+    name: str
+    content: bytes | None
+    written_at: float
+
+
+@cache
+def _members(case: str) -> tuple[_Member, ...]:
+    """What an archive of ours holds, folders before what is in them; it is read once."""
+    members = []
+    with tarfile.open(GOLDEN / case / "graph.tar.gz") as archive:
+        for member in archive:
+            content = archive.extractfile(member)
+            assert content is not None or member.isdir(), f"{case}: {member.name}"
+            held = None if content is None else content.read()
+            members.append(_Member(member.name, held, member.mtime))
+    return tuple(members)
 
 
 def unpack_in_place(case: str, slot: str) -> Path:
