@@ -13,6 +13,8 @@ NO_JVM := tests --ignore=tests/spark --ignore=tests/catalog --ignore=tests/lakeh
 JVMS := -n 2 --dist loadfile
 ARGS ?=
 ROUNDS ?= 200
+# Compiled tests are kept for the next run, also where Python is told to keep nothing.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test check stranger smoke faults s3-faults races format jar bench bench-quick s3-server clean needs-python needs-java
 
