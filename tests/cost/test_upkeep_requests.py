@@ -11,6 +11,8 @@ import pytest
 import omnigraph_spark as og
 from tests.helpers.s3 import S3Server
 
+pytestmark = pytest.mark.slow
+
 
 def schema(types: int) -> str:
     return "\n".join(f"node T{number} {{ name: String @key }}" for number in range(types))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,21 @@ from tests.helpers import crashes
 from tests.helpers.builder import GraphBuilder
 from tests.helpers.racers import Racers, waiting_racers
 
+_HERE = Path(__file__).parent
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Races between processes are slow, whatever they are about."""
+    """Races between processes are slow, whatever they are about, and so are graphs on S3."""
     for item in items:
-        if "racers" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        if "racers" in fixtures or (item.path.is_relative_to(_HERE) and _on_s3(item, fixtures)):
             item.add_marker("slow")
+
+
+def _on_s3(item: pytest.Item, fixtures: Collection[str]) -> bool:
+    """Whether a test asks for the server, or is the case on S3 of one that also runs on a disk."""
+    case = getattr(item, "callspec", None)
+    return "s3" in fixtures or (case is not None and "s3" in case.params.values())
 
 
 @pytest.fixture(scope="session")

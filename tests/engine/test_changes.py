@@ -191,6 +191,7 @@ def test_a_feed_over_reclaimed_versions_is_refused(tmp_path: Path) -> None:
     assert refused
 
 
+@pytest.mark.slow
 def test_net_changes_are_what_all_changes_come_to(graph: og.Graph) -> None:
     """Laws over a random history: folding a feed gives the net one, however it is cut."""
     chance = random.Random(11)

@@ -41,6 +41,8 @@ from tests.helpers.builder import GraphBuilder
 BEFORE_PEOPLE = [points.SIDECAR_WRITTEN, points.DATASET_COMMITTED]
 WINDOW = [*BEFORE_PEOPLE, points.BEFORE_PUBLISH]
 
+pytestmark = pytest.mark.slow
+
 
 def name_of(value: Failpoint | str) -> str:
     return value if isinstance(value, str) else value.name

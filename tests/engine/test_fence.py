@@ -334,6 +334,7 @@ def winners(data: Strict, base: int, racers: int) -> int:
     return sum(at_once(lambda number=number: append(number) for number in range(racers)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("branch", "rounds"), [(None, 30), ("team/x", 10)])
 def test_of_four_threads_one_lands(data: Strict, branch: str | None, rounds: int) -> None:
     own = data.fork(branch, 2) if branch else data
@@ -429,6 +430,7 @@ except StorageError:
 """
 
 
+@pytest.mark.slow
 def test_commits_that_fail_print_nothing(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "LANCE_LOG"}
     done = subprocess.run(

@@ -21,6 +21,7 @@ print(graph.snapshot().rows("Person"))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_graph_is_written_in_a_notebook_without_ipywidgets(tmp_path: Path) -> None:
     notebook = new_notebook(cells=[new_code_cell(WORK.format(root=str(tmp_path / "graph")))])

@@ -212,6 +212,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Case(graph, [row for name, row in rows.items() if name not in gone])
 
 
+@pytest.mark.slow
 def test_a_pushed_condition_chooses_the_rows_that_spark_would(case: Case) -> None:
     source, pick = case.source(), random.Random(7)
     for _ in range(CONDITIONS):

@@ -499,6 +499,7 @@ def test_a_branch_of_a_moved_graph_is_written_at_its_new_place(branch: str, tmp_
     }
 
 
+@pytest.mark.slow
 def test_the_manifest_is_compacted_about_every_fifty_publishes(tmp_path: Path) -> None:
     social = write_social(tmp_path / "social")
     manifest = manifest_of(social.root)

@@ -419,6 +419,7 @@ def test_a_task_of_many_fragments_is_still_small(tmp_path: Path) -> None:
     assert len(pickle.dumps(task)) < 4_000
 
 
+@pytest.mark.slow
 def test_another_process_reads_the_same_rows(crowd: og.Graph, things: og.Graph) -> None:
     requests: list[tuple[ScanSource, ScanRequest]] = [
         (source_of(crowd), ScanRequest(split_bytes=8_000)),

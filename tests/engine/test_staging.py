@@ -331,6 +331,7 @@ stage_batches(DatasetAddress(sys.argv[1], "nodes/p"), rows(), PEOPLE, LOCAL, 50_
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_only_files_that_nobody_names(data: Strict) -> None:
     data.append(1, "a")
     before = data.files()

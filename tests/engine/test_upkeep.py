@@ -166,6 +166,7 @@ def test_kinds_of_indexes_are_named_as_lance_names_them() -> None:
     assert set(IndexKind) == {"BTree", "Inverted", "IVF_FLAT"}
 
 
+@pytest.mark.slow
 def test_many_fragments_of_the_manifest_are_found(social: GraphBuilder) -> None:
     for number in range(FRAGMENTS_KEPT):
         add_people(social, **{f"P{number}": number})

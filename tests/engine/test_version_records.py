@@ -63,6 +63,7 @@ def test_it_keeps_row_ids_and_indexes(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_restore_lands_on_its_base_or_not_at_all(data: Strict) -> None:
     with pytest.raises(FenceRefusedError):
         data.commit(2, RestoreChange(1))

@@ -40,6 +40,7 @@ def compared(before: og.Snapshot, after: og.Snapshot) -> dict[tuple[str, str], A
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_diff_finds_what_a_comparison_of_all_rows_finds(case: str, tmp_path: Path) -> None:
     graph = og.open(golden.unpack(case, tmp_path), mode="r")

@@ -206,6 +206,7 @@ def read_with_ours(snapshot: og.Snapshot) -> dict[str, list[str] | str]:
     return state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", golden.intact_cases())
 def test_every_commit_reads_as_lance_alone_reads_it(
     opened: Opened, golden_in_place: Callable[[str], Path], case: str
