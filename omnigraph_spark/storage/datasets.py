@@ -1,19 +1,20 @@
 """Lance datasets opened at exactly one version, and what a reader asks of them.
 
 Nothing here reads "the latest": `probe_version` says which version is newest, and every open names
-the version it wants. Handles are shared within a process, as is one Lance session with its caches.
+the version it wants. Handles are shared within a process.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from omnigraph_spark.storage.credentials import Keys
+from omnigraph_spark.storage.lance_session import lance_session
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.parts import Fragment, FragmentContent, Index, Ordering
 from omnigraph_spark.storage.probing import (
@@ -31,7 +32,7 @@ from omnigraph_spark.storage.translate import lance_errors
 from omnigraph_spark.storage.uri import join
 
 if TYPE_CHECKING:
-    from lance import FragmentMetadata, LanceDataset, Session
+    from lance import FragmentMetadata, LanceDataset
 
 __all__ = [
     "DatasetAddress",
@@ -47,11 +48,6 @@ __all__ = [
 
 #: Handles kept open per process; the engine keeps as many.
 _HANDLES_KEPT = 64
-#: What Lance may keep of indexes it searched and of manifests it read. By default it is 6 GiB and
-#: 1 GiB: more than a worker of Spark has, and a process that commits for hours gets there, because
-#: every version has a manifest of its own.
-_INDEX_BYTES_KEPT = 512 << 20
-_METADATA_BYTES_KEPT = 128 << 20
 
 
 class PinnedDataset:
@@ -353,23 +349,8 @@ def _open(
         return PinnedDataset(open_handle(address, version, settings, block_bytes), address)
 
 
-@cache
-def _session() -> Session:
-    """Return the one Lance session of this process: metadata read once is not read again."""
-    import lance
-
-    return lance.Session(
-        index_cache_size_bytes=_INDEX_BYTES_KEPT, metadata_cache_size_bytes=_METADATA_BYTES_KEPT
-    )
-
-
-def _forget_handles() -> None:
-    _open_shared.cache_clear()
-    _session.cache_clear()
-
-
 # Lance runs threads that do not survive a fork, so a child starts with nothing open.
-os.register_at_fork(after_in_child=_forget_handles)
+os.register_at_fork(after_in_child=_open_shared.cache_clear)
 
 
 def open_handle(
@@ -388,7 +369,7 @@ def open_handle(
 
     common: dict[str, Any] = {
         "storage_options": settings.for_lance(address.uri),
-        "session": _session(),
+        "session": lance_session(),
         "block_size": block_bytes,
         **(more or {}),
     }

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 import omnigraph_spark as og
-from omnigraph_spark.storage import datasets
+from omnigraph_spark.storage import lance_session as session_module
+from omnigraph_spark.storage.lance_session import lance_session
 from tests.helpers.builder import GraphBuilder
 
 pytestmark = pytest.mark.slow
@@ -119,11 +120,11 @@ def test_what_lance_keeps_of_old_versions_has_a_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_mib: int
 ) -> None:
     """Every commit has a manifest of its own, and that of each dataset grows with its fragments."""
-    monkeypatch.setattr(datasets, "_METADATA_BYTES_KEPT", kept_mib * MIB)
-    datasets._forget_handles()
+    monkeypatch.setattr(session_module, "_METADATA_BYTES_KEPT", kept_mib * MIB)
+    lance_session.cache_clear()
     graph = og.create(tmp_path / "g", "node Person { name: String @key }")
     for number in range(60):
         graph.write(pa.table({"name": [f"p{number}"]}), "Person")
-    kept = datasets._session().size_bytes()
-    datasets._forget_handles()
+    kept = lance_session().size_bytes()
+    lance_session.cache_clear()
     assert (kept <= MIB) == (kept_mib == 1), f"{kept} bytes: 60 commits take more than a MiB"

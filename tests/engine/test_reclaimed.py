@@ -13,7 +13,8 @@ import omnigraph_spark as og
 from omnigraph_spark.errors import HistoryReclaimedError
 from omnigraph_spark.scan import ScanRequest, ScanTask, plan_scan, read_task
 from omnigraph_spark.scan_source import ScanSource
-from omnigraph_spark.storage.datasets import _forget_handles
+from omnigraph_spark.storage.datasets import _open_shared
+from omnigraph_spark.storage.lance_session import lance_session
 from tests.engine.graphs import PERSON, PERSON_FOLDER, SOCIAL
 from tests.helpers.builder import GraphBuilder
 
@@ -28,6 +29,12 @@ def social(tmp_path: Path) -> GraphBuilder:
     return graph
 
 
+def forget_what_is_open() -> None:
+    """Be as a process that has opened nothing."""
+    _open_shared.cache_clear()
+    lance_session.cache_clear()
+
+
 def planned(graph: GraphBuilder) -> list[ScanTask]:
     """The tasks of a scan, as they reach a process that has opened nothing."""
     source = ScanSource.of(og.open(str(graph.root)).snapshot()._state, PERSON)
@@ -35,7 +42,7 @@ def planned(graph: GraphBuilder) -> list[ScanTask]:
     sent = pickle.dumps(plan.tasks)
     graph.overwrite(PERSON, [])
     graph.publish()
-    _forget_handles()
+    forget_what_is_open()
     tasks: list[ScanTask] = pickle.loads(sent)
     return tasks
 
@@ -56,7 +63,7 @@ def test_a_task_that_comes_late_or_again_is_told_that_its_version_is_gone(
     assert 0 < first < ROWS
     clean_up(social)
     # A retry runs in another process as well.
-    _forget_handles()
+    forget_what_is_open()
     for task in tasks:
         with pytest.raises(HistoryReclaimedError, match=f"version reclaimed.*{PERSON}"):
             list(read_task(task))
