@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -129,7 +128,7 @@ def _widths(
         stored = sum(fragment.size_bytes for fragment in source.open().fragments()) / rows
         # Files of unknown size say nothing.
         share = min(1.0, stored / sum(guessed.values())) or 1.0
-    return {column.name: str(math.ceil(guessed[column.name] * share)) for column in chosen}
+    return {column.name: f"{guessed[column.name] * share:.3f}" for column in chosen}
 
 
 def _snapshot(state: SnapshotState, pinned: bool) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def test_a_row_is_as_wide_as_files_store_it_and_never_wider_than_in_memory(
     repeating.write({"node:Person": people})
     stored = ask(repeating, "load_table", asked)["ok"]["widths"]
     assert stored.keys() == in_memory.keys()
-    assert all(0 < int(stored[name]) < int(width) for name, width in in_memory.items())
+    assert all(0 < float(stored[name]) < float(width) for name, width in in_memory.items())
 
 
 SRC = StructType().add("src", "string")

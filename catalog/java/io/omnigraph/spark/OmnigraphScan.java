@@ -61,7 +61,7 @@ final class OmnigraphScan implements Scan, SupportsReportStatistics, SupportsRun
 
   @Override public Statistics estimateStatistics() {
     long rows = work.limit == null ? atMost() : Math.min(work.limit, atMost());
-    long bytes = Math.multiplyExact(rows, table.info().width(columns));
+    long bytes = Math.max(1, (long) (rows * table.info().width(columns)));
     return new Statistics() {
       @Override public OptionalLong sizeInBytes() { return OptionalLong.of(bytes); }
 

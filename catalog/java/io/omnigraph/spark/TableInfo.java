@@ -20,7 +20,7 @@ import org.apache.spark.sql.types.StructType;
  * @param version the manifest version of the snapshot
  * @param pinned whether the query named the snapshot itself
  * @param rows how many rows it has
- * @param widths bytes of one value, by column
+ * @param widths bytes of one value, by column: less than one where files store many in one
  * @param can what Python evaluates for this table: filter, limit, topn, count
  * @param filterable the columns whose comparisons Lance evaluates as Spark would
  * @param sortable the columns that Lance sorts as Spark would
@@ -67,12 +67,12 @@ record TableInfo(
   boolean areChanges() { return source.containsKey("readChangeFeed"); }
 
   /** Estimates the bytes of one row of these columns. */
-  long width(StructType columns) {
-    long width = 0;
+  double width(StructType columns) {
+    double width = 0;
     for (String column : columns.fieldNames()) {
-      width += Long.parseLong(widths.getOrDefault(column, "8"));
+      width += Double.parseDouble(widths.getOrDefault(column, "8"));
     }
-    return Math.max(1, width);
+    return width;
   }
 
   /** A column by its exact name, whatever letters that has. */
