@@ -50,10 +50,13 @@ class LocalObjects:
             raise _failure(folder, error) from error
         for name in names:
             # Stat only what the caller takes: probing a version reads one name of thousands.
+            path = os.path.join(folder, name)
             try:
-                status = os.stat(os.path.join(folder, name))
+                status = os.stat(path)
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                raise _failure(path, error) from error
             # Finer than `stat`: it tells versions apart that were made within a microsecond.
             yield Listed(name, f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}")
 

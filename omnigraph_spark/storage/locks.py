@@ -40,28 +40,14 @@ def writer_lock(
         with leased(objects_at(root, settings), path, wait_seconds):
             yield
         return
-    try:
+    with _failures(path):
         os.makedirs(folder, exist_ok=True)
         # Opened for writing, never written: the lock is the kernel's, the file only names it.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
-    except OSError as error:
-        kind = "permission" if isinstance(error, PermissionError) else "permanent"
-        raise StorageError(kind, path, error.strerror or type(error).__name__) from error
     try:
-        _acquire(descriptor, branch, wait_seconds)
+        with _failures(path):
+            _acquire(descriptor, branch, wait_seconds)
         yield
-    finally:
-        os.close(descriptor)
-
-
-def is_locked(root: str, branch: str) -> bool:
-    """Tell whether a live writer of ours holds the lock of a branch (never on object stores)."""
-    path = join(root, _FOLDER, f"{quote(branch, safe='')}.lock")
-    if is_s3(root) or not os.path.exists(path):
-        return False
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        return not _try(descriptor)
     finally:
         os.close(descriptor)
 
@@ -86,3 +72,12 @@ def _try(descriptor: int) -> bool:
         if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
             raise
     return True
+
+
+@contextmanager
+def _failures(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        kind = "permission" if isinstance(error, PermissionError) else "permanent"
+        raise StorageError(kind, path, error.strerror or type(error).__name__) from error

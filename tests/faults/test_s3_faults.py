@@ -186,10 +186,12 @@ def test_a_commit_that_cannot_be_read_again_is_not_called_a_failure(
     # Its end is seen by the lease that goes, so it must not run out on a slow machine.
     monkeypatch.setattr(leases, "LEASE_SECONDS", 60.0)
     before, graph = place.state(), place.open(retries=1)
-    ended = [False]
+    published, ended = [False], [False]
 
     def then_silence(call: Call) -> Fault | None:
-        ended[0] = ended[0] or (call.kind == "DELETE" and call.path.endswith(".lock"))
+        published[0] = published[0] or MANIFEST(call)
+        freed = published[0] and call.kind == "DELETE" and call.path.endswith(".lock")
+        ended[0] = ended[0] or freed
         return Fault.SLOW_DOWN if ended[0] and call.kind == "LIST" else None
 
     with proxy.faults(then_silence):

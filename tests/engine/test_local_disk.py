@@ -1,0 +1,54 @@
+"""A local disk that refuses: every failure is told as one of storage, with its place."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph_spark.errors import StorageError
+from omnigraph_spark.storage.local_objects import LocalObjects
+from omnigraph_spark.storage.locks import writer_lock
+from omnigraph_spark.storage.settings import StorageSettings
+
+
+def test_a_file_that_may_not_be_looked_at_is_named_when_its_folder_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("seen", "hidden"):
+        (tmp_path / name).touch()
+    look = os.stat
+
+    def refuse(path: Any, **how: Any) -> os.stat_result:
+        if str(path).endswith("hidden"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return look(path, **how)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    with pytest.raises(StorageError, match="hidden") as refused:
+        list(LocalObjects().listing(str(tmp_path)))
+    assert refused.value.kind == "permission"
+
+
+@pytest.mark.parametrize("known", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_disk_without_locks_is_written_to_and_one_that_fails_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int
+) -> None:
+    said = [known]
+
+    def refuse(*_: object) -> None:
+        raise OSError(said[0], os.strerror(said[0]))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with writer_lock(str(tmp_path), "main", StorageSettings()):
+        pass
+    said[0] = errno.EIO
+    with (
+        pytest.raises(StorageError, match=r"main\.lock"),
+        writer_lock(str(tmp_path), "main", StorageSettings()),
+    ):
+        pytest.fail("a lock that failed was held")
