@@ -1,7 +1,7 @@
 """RS-19: a process that dies after any change to a file leaves the state before or after its work.
 
-Here every work dies right after each change that decides something. `make faults` takes every
-change there is.
+Here every work dies right after every second change that decides something: of one work the even
+ones, of the next the odd ones. `make faults` takes every change there is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def test_a_work_that_dies_is_finished_or_undone(
     """RS-10, RS-11, RS-13, RS-14, RS-17 and RS-18: each is a cut of some work."""
     place = Place(tmp_path, processes, work)
     assert (place.pre == place.post) == WORKS[work].keeps_rows or work in RECOVERIES
-    lines = list(sweep(place, deciding_cuts(place.events)))
+    lines = list(sweep(place, deciding_cuts(place.events)[list(WORKS).index(work) % 2 :: 2]))
+    assert lines
     assert [line for line in lines if line.violation] == []
     ends = [line.ended for line in lines]
     assert ends == sorted(ends, reverse=True), "once it is finished, it stays so at later cuts"

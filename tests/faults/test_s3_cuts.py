@@ -24,7 +24,7 @@ from tests.helpers.s3 import S3Server
 pytestmark = pytest.mark.slow
 
 #: One cut of so many; the next run of a work takes others only when its number of changes differs.
-EVERY = 1 if os.environ.get("OMNIGRAPH_CUTS") == "all" else 4
+EVERY = 1 if os.environ.get("OMNIGRAPH_CUTS") == "all" else 6
 _CHANGES = ("PUT", "POST", "DELETE")
 
 
