@@ -24,6 +24,7 @@ from omnigraph_spark.cli.shared import (
 from omnigraph_spark.display import counted
 from omnigraph_spark.graph import create as create_graph
 from omnigraph_spark.graph import open as open_graph
+from omnigraph_spark.jsonl.sources import Watched, total_bytes
 from omnigraph_spark.tables import metadata_table
 
 if TYPE_CHECKING:
@@ -177,9 +178,10 @@ def load(
     They are JSON lines of the interchange format.
     """
     graph = open_graph(root)
-    with working(f"loading {records}"):
+    with working("loading", total_bytes(records), "bytes") as step:
+        source = Watched(records, lambda read: step(amount=read))
         terms = {"branch": branch, "create_from": create_from, "actor": actor}
-        commit = graph.load_jsonl(records, mode, **terms)
+        commit = graph.load_jsonl(source, mode, **terms)
     if commit is None:
         show({"commit": None}, as_json, ["nothing to load"])
         return
@@ -211,16 +213,18 @@ def export(root: str, path: str, branch: str, format_: str, as_json: bool) -> No
     changed; a Parquet table of a type that changed is written anew.
     """
     if format_ == "jsonl":
-        with working(f"exporting to {path}"):
-            rows = open_graph(root, branch=branch, mode="r").export_jsonl(path)
+        graph = open_graph(root, branch=branch, mode="r")
+        total = sum(entry.rows for entry in graph.entries.values())
+        with working("exporting", total, "rows") as step:
+            rows = graph.export_jsonl(path, on_rows=step)
         lines = (f"  {key:<32} {count:>14,}" for key, count in rows.items())
         counted = [(key, f"{count:,}") for key, count in rows.items()]
         show(rows, as_json, lines, lambda: [table(None, ("type", "#rows"), counted)])
         return
     with export_session(format_ == "delta") as spark:
         graph = open_graph(root, branch=branch, mode="r", spark=spark)
-        with working(f"exporting to {path}", steps=len(graph.entries)) as done:
-            tables = graph.export(format_, path, lambda each: done(each.type_key))
+        with working("exporting", len(graph.entries), "types") as step:
+            tables = graph.export(format_, path, lambda each: step(each.type_key))
     done_ = [(t.type_key, str(t.step), f"{t.rows:,}", t.path) for t in tables]
     about = [{**vars(t), "step": str(t.step)} for t in tables]
     header = ("type", "done", "#rows", "path")

@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from omnigraph_spark.cli.shared import cli, exit_code, json_option, table
+from omnigraph_spark.cli.statements import Statements, UnclosedError, statements
 from omnigraph_spark.errors import UnsupportedError, all_errors
 from omnigraph_spark.graph import open as open_graph
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Row, SparkSession
 
-    from omnigraph_spark.session.local import Answer
-
-#: Rows that are shown of an answer; a query has LIMIT for more and less.
+#: Rows of an answer that a terminal shows; a pipe and JSON get all.
 _SHOWN = 1000
 
 
@@ -32,7 +31,8 @@ def sql(root: str, execute: str | None, catalog: str, as_json: bool) -> None:
     """Ask the graph at ROOT in SQL.
 
     Such as SELECT * FROM og.nodes.Person. Without -e statements are read from the terminal or a
-    pipe; each ends with a semicolon. One that fails ends the command, except at the prompt.
+    pipe; each ends with a semicolon. One that fails ends the command, except at the prompt. A
+    terminal shows the first 1,000 rows of an answer; a pipe and --json get all of them.
     """
     open_graph(root, mode="r")
     from omnigraph_spark.session.configure import jar_path
@@ -40,33 +40,47 @@ def sql(root: str, execute: str | None, catalog: str, as_json: bool) -> None:
 
     if jar_path() is None:
         raise UnsupportedError("sql in an installation without the jar", "build it with make jar")
-    spark = local_session("omnigraph-spark sql", catalogs={catalog: root})
+    prompts = execute is None and sys.stdin.isatty()
     try:
-        lines = _lines() if execute is None else iter([execute, ";"])
-        prompts = execute is None and sys.stdin.isatty()
-        problem = answer_all(spark, lines, as_json, goes_on=prompts)
-    finally:
-        spark.stop()
+        given: Iterable[str]
+        if execute is not None:
+            # All of it is looked at before any of it runs.
+            given = list(statements([execute]))
+        else:
+            given = typed() if prompts else statements(sys.stdin)
+        spark = local_session("omnigraph-spark sql", catalogs={catalog: root})
+        try:
+            problem = answer_all(spark, given, as_json, goes_on=prompts)
+        finally:
+            spark.stop()
+    except UnclosedError as error:
+        raise click.UsageError(str(error)) from error
     if problem is not None:
         sys.exit(_exit_code(problem))
 
 
 def answer_all(
-    spark: SparkSession, lines: Iterator[str], as_json: bool, *, goes_on: bool
+    spark: SparkSession, given: Iterable[str], as_json: bool, *, goes_on: bool
 ) -> str | None:
     """Answer statement after statement; return what is wrong with the one that ended it."""
-    from omnigraph_spark.session.local import answer_or_problem
+    from omnigraph_spark.session.local import StatementError, answer, problems_told
 
-    for statement in statements(lines):
+    shortens = sys.stdout.isatty() and not as_json
+    for statement in given:
         if statement.lower() in ("exit", "quit"):
             break
-        found = answer_or_problem(spark, statement, _SHOWN)
-        if not isinstance(found, str):
-            _print(found, as_json)
-            continue
-        click.echo(found, err=True)
-        if not goes_on:
-            return found
+        try:
+            with problems_told():
+                # One row more than is shown tells that there are more.
+                _print(*answer(spark, statement, _SHOWN + 1 if shortens else None), as_json)
+        except StatementError as problem:
+            click.echo(str(problem), err=True)
+            if not goes_on:
+                return str(problem)
+        except KeyboardInterrupt:
+            if not goes_on:
+                raise
+            click.echo("interrupted", err=True)
     return None
 
 
@@ -77,56 +91,44 @@ def _exit_code(problem: str) -> int:
     return max(map(exit_code, known), default=1)
 
 
-def _lines() -> Iterator[str]:
-    """Yield lines as they are typed, or as they come."""
-    if not sys.stdin.isatty():
-        yield from sys.stdin
-        return
+def typed() -> Iterator[str]:
+    """Yield statements as they are typed; Ctrl-C forgets the one begun, Ctrl-D ends."""
     # Imported for what it does to input(): arrows bring back earlier lines.
     import readline  # noqa: F401
 
     click.echo("Statements end with a semicolon; exit; or Ctrl-D ends.", err=True)
+    scanner = Statements()
     while True:
         try:
-            yield input("sql> ") + "\n"
+            line = input("...> " if scanner.begun else "sql> ")
+        except KeyboardInterrupt:
+            click.echo(err=True)
+            scanner = Statements()
+            continue
         except EOFError:
+            click.echo(err=True)
             return
+        yield from scanner.take(line + "\n")
 
 
-def statements(lines: Iterator[str] | list[str]) -> Iterator[str]:
-    """Cut lines into statements at semicolons outside of quotes.
-
-    >>> list(statements(["select ';' ", "as x; select 2", ";"]))
-    ["select ';' as x", 'select 2']
-    """
-    held, quote = "", ""
-    for line in lines:
-        for letter in line:
-            if letter == ";" and not quote:
-                if held.strip():
-                    yield held.strip()
-                held = ""
-                continue
-            if quote:
-                quote = "" if letter == quote else quote
-            elif letter in "'\"`":
-                quote = letter
-            held += letter
-    if held.strip() and not quote:
-        yield held.strip()
-
-
-def _print(found: Answer, as_json: bool) -> None:
+def _print(columns: Sequence[str], rows: Iterable[Row], as_json: bool) -> None:
     """Print an answer: a table on a terminal, else tab-separated lines or JSON lines."""
-    columns, rows = found
     if as_json:
         for row in rows:
             click.echo(json.dumps(row.asDict(recursive=True), ensure_ascii=False, default=str))
-    elif sys.stdout.isatty() and columns:
-        from rich.console import Console
+    elif columns and sys.stdout.isatty():
+        _print_table(columns, list(rows))
+    elif columns:
+        click.echo("\t".join(columns))
+        for row in rows:
+            click.echo("\t".join("NULL" if cell is None else str(cell) for cell in row))
 
-        Console().print(table(None, columns, rows))
-    else:
-        for number, row in enumerate([columns, *rows]):
-            if number or rows:
-                click.echo("\t".join("NULL" if cell is None else str(cell) for cell in row))
+
+def _print_table(columns: Sequence[str], rows: Sequence[Row]) -> None:
+    """Print what is shown of an answer, and whether there is more."""
+    from rich.console import Console
+
+    Console().print(table(None, columns, rows[:_SHOWN]))
+    if len(rows) > _SHOWN:
+        more = f"The first {_SHOWN:,} rows, and there are more: a pipe or --json gets all."
+        click.echo(more, err=True)

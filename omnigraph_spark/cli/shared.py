@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Columns of a usual terminal.
 _ROOMY = 80
+#: Of these, what a bar takes that shows how much is done.
+_BAR = 24
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 actor_option = click.option("--actor", help="Who writes; $OMNIGRAPH_ACTOR or the user by default.")
@@ -119,31 +121,46 @@ def table(title: str | None, header: Sequence[str], rows: Iterable[Sequence[obje
     return made
 
 
+class Step(Protocol):
+    """Tells that some of a long work is done, and what it is about now."""
+
+    def __call__(self, about: str = "", amount: int = 1) -> None: ...
+
+
 @contextmanager
-def working(what: str, steps: int | None = None) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal that something is at work; the value tells that a step is done."""
+def working(what: str, total: int, unit: str) -> Iterator[Step]:
+    """Show on a terminal how much of a work is done, in types, rows or bytes; nothing in a pipe."""
     if not sys.stderr.isatty():
-        yield lambda _: None
+        yield lambda about="", amount=1: None
         return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
+        DownloadColumn,
         MofNCompleteColumn,
         Progress,
         SpinnerColumn,
         TextColumn,
         TimeElapsedColumn,
     )
+    from rich.table import Column
 
-    counted = () if steps is None else (BarColumn(), MofNCompleteColumn())
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), *counted, TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=steps)
+    # What it is about is cut where the terminal is narrow; how much is done never is.
+    about_now = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True))
+    so_far = (
+        (DownloadColumn(),)
+        if unit == "bytes"
+        else (MofNCompleteColumn(), TextColumn("{task.fields[unit]}"))
+    )
+    columns = (SpinnerColumn(), about_now, BarColumn(_BAR), *so_far, TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
+        task = progress.add_task(what, total=total, unit=unit)
 
-        def done(step: str) -> None:
-            progress.update(task, advance=1, description=f"{what}: {step}")
+        def step(about: str = "", amount: int = 1) -> None:
+            told = f"{what}: {about}" if about else what
+            progress.update(task, advance=amount, description=told)
 
-        yield done
+        yield step
 
 
 def sized(size_bytes: int) -> str:

@@ -104,8 +104,8 @@ def optimize(root: str, branch: str, as_json: bool) -> None:
     Its indexes are brought up to date, too.
     """
     graph = open_graph(root, branch=branch)
-    with working(f"optimizing {len(graph.entries)} types"):
-        done = graph.optimize()
+    with working("optimizing", len(graph.entries), "types") as step:
+        done = graph.optimize(lambda each: step(each.type_key))
     about = [
         {
             "type_key": each.type_key,

@@ -9,7 +9,7 @@ written as its milliseconds, which can be loaded again, where the engine writes 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -37,12 +37,16 @@ def export_lines(state: SnapshotState, types: Sequence[str] | None = None) -> It
 
 
 def export_jsonl(
-    state: SnapshotState, path: str | os.PathLike[str], types: Sequence[str] | None = None
+    state: SnapshotState,
+    path: str | os.PathLike[str],
+    types: Sequence[str] | None = None,
+    written: Callable[[str, int], None] = lambda type_key, rows: None,
 ) -> dict[str, int]:
     """Write the rows of a snapshot to one file, or to one file for each type in a folder.
 
     A path that is a folder, or ends in a slash, gets a file ``node-Person.jsonl`` for each type.
-    Files appear whole: one that was there before stays until its successor is complete.
+    Files appear whole: one that was there before stays until its successor is complete. `written`
+    is told now and then of which type how many more rows were written.
 
     Returns:
         How many rows of each type were written.
@@ -55,9 +59,12 @@ def export_jsonl(
 
     def counted(key: TypeKey) -> Iterator[bytes]:
         count = 0
-        for count, line in enumerate(_lines(state, key), 1):  # noqa: B007
+        for count, line in enumerate(_lines(state, key), 1):
             yield line
+            if not count % _BATCH_ROWS:
+                written(str(key), _BATCH_ROWS)
         rows[str(key)] = count
+        written(str(key), count % _BATCH_ROWS)
 
     if text.endswith(("/", os.sep)) or Path(text).is_dir():
         for key in keys:

@@ -7,15 +7,27 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph_spark.errors import InvalidOptionError, StorageError, UnsupportedError
 from omnigraph_spark.jsonl.records import Line
 
+#: So many bytes are read before somebody who waits is told.
+_TOLD_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Files that this process reads while somebody watches: `read` is told of bytes on disk."""
+
+    place: str | os.PathLike[str]
+    read: Callable[[int], None]
+
+
 #: A path or pattern, the text itself (it begins with a brace), or lines.
-Source = str | os.PathLike[str] | Iterable[Line]
+Source = str | os.PathLike[str] | Iterable[Line] | Watched
 
 
 @dataclass(frozen=True)
@@ -24,6 +36,11 @@ class Text:
 
     lines: Iterable[Line]
     name: str | None = None
+
+
+def total_bytes(place: str | os.PathLike[str]) -> int:
+    """Return how many bytes the files have that a path or pattern stands for."""
+    return sum(path.stat().st_size for path in _files(os.fspath(place)))
 
 
 def texts_of(source: Source) -> Iterator[Text]:
@@ -38,6 +55,9 @@ def texts_of(source: Source) -> Iterator[Text]:
     elif isinstance(source, (str, os.PathLike)):
         for path in _files(os.fspath(source)):
             yield Text(_lines(path), path.name)
+    elif isinstance(source, Watched):
+        for path in _files(os.fspath(source.place)):
+            yield Text(_watched(path, source.read), path.name)
     else:
         yield Text(source)
 
@@ -48,6 +68,19 @@ def _lines(path: Path) -> Iterator[bytes]:
             yield from file
     except (OSError, EOFError, zlib.error) as error:
         raise StorageError("permanent", str(path), str(error)) from error
+
+
+def _watched(path: Path, read: Callable[[int], None]) -> Iterator[bytes]:
+    """Yield the lines of a file; a packed one counts when it is read to its end."""
+    size = path.stat().st_size
+    seen = untold = 0
+    for line in _lines(path):
+        yield line
+        untold += len(line)
+        if untold >= _TOLD_BYTES and seen + untold <= size:
+            read(untold)
+            seen, untold = seen + untold, 0
+    read(size - seen)
 
 
 def _files(place: str) -> list[Path]:

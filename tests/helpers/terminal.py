@@ -1,4 +1,4 @@
-"""The command line on a terminal of a given width, in this process: others start slowly."""
+"""The command line on a terminal: of a given width in this process, or typed at in another."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import fcntl
 import os
 import pty
 import re
+import select
 import struct
+import subprocess
 import sys
 import termios
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import Self
 from unittest.mock import patch
 
 import pytest
@@ -20,6 +24,12 @@ import pytest
 from omnigraph_spark.cli import main
 
 _STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
+#: The first terminal that a process without one opens is its own: Ctrl-C on it is a signal.
+_OWN_TERMINAL = (
+    "import os, sys\nfor fd in (0, 1, 2): os.dup2(os.open(sys.argv[1], os.O_RDWR), fd)\n"
+)
+#: A start of Python on a busy machine; nothing that is typed takes as long.
+_PATIENCE = 60.0
 
 
 def on_terminal(columns: int, *arguments: str, code: int = 0) -> str:
@@ -66,3 +76,63 @@ def _standing_in(terminal: int) -> Iterator[None]:
             stream = stack.enter_context(open(number, mode, closefd=False, encoding="utf-8"))
             stack.enter_context(patch.object(sys, name, stream))
         yield
+
+
+class Typing:
+    """A Python program on a terminal of its own, where keys, such as Ctrl-C, do what they do."""
+
+    def __init__(self, program: str) -> None:
+        self.shown = ""
+        self._unseen = ""
+        self._outer, inner = pty.openpty()
+        command = [sys.executable, "-W", "ignore", "-c", _OWN_TERMINAL + program, os.ttyname(inner)]
+        environment = {**os.environ, "TERM": "dumb"}
+        self._process = subprocess.Popen(command, start_new_session=True, env=environment)
+        # Kept until the program has opened it: without anybody on it a terminal is at its end.
+        self._inner = inner
+
+    def type(self, keys: str) -> Self:
+        """Type keys."""
+        os.write(self._outer, keys.encode())
+        return self
+
+    def see(self, expected: str) -> Self:
+        """Wait until a text is shown, after what was seen before."""
+        assert self._sees(expected, _PATIENCE), f"{expected!r} is not shown after {self.shown!r}"
+        return self
+
+    def interrupt(self, expected: str) -> Self:
+        """Type Ctrl-C, and wait until a text is shown.
+
+        One that comes between a prompt and the wait for keys is only noticed with the next key.
+        """
+        assert any(self.type("\x03")._sees(expected, _PATIENCE / 10) for _ in range(10))
+        return self
+
+    def _sees(self, expected: str, seconds: float) -> bool:
+        while expected not in self._unseen:
+            ready, *_ = select.select([self._outer], [], [], seconds)
+            if not ready:
+                return False
+            part = os.read(self._outer, 4096).decode()
+            self.shown += part
+            self._unseen += part
+        self._unseen = self._unseen.partition(expected)[2]
+        return True
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        return self._process.wait(_PATIENCE)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._process.kill()
+        self._process.wait(_PATIENCE)
+        os.close(self._inner)
+        os.close(self._outer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import subprocess
@@ -15,7 +16,6 @@ from click.testing import CliRunner
 
 import omnigraph_spark as og
 from omnigraph_spark.cli import cli, main
-from omnigraph_spark.cli.query import statements
 from omnigraph_spark.cli.shared import sized
 from omnigraph_spark.version import __version__
 from tests.helpers.builder import GraphBuilder
@@ -331,12 +331,39 @@ def test_tables_fit_the_terminal_and_nothing_is_cut_off(root: str, columns: int)
     assert "…" not in shown
 
 
-def test_what_takes_long_shows_that_it_is_at_work_and_leaves_nothing_behind(
-    root: str, tmp_path: Path
+@pytest.mark.parametrize("columns", [80, 140])
+def test_what_takes_long_shows_how_much_is_done_and_leaves_nothing_behind(
+    tmp_path: Path, columns: int
 ) -> None:
-    shown = on_terminal(100, "export", root, str(tmp_path / "out.jsonl"))
-    assert "exporting to" in shown
-    assert shown.rstrip().splitlines()[-1].split() == ["node:Person", "1,200"]
+    graph, records = str(tmp_path / "g"), tmp_path / f"{'people' * 20}.jsonl"
+    og.create(graph, "node Person { name: String @key }")
+    lines = "".join(f'{{"type":"Person","data":{{"name":"p{n}"}}}}\n' for n in range(30_000))
+    records.write_text(lines)
+    loaded = on_terminal(columns, "load", graph, str(records), "--mode", "append")
+    assert re.search(rf"loading .* {len(lines) / 1e6:.1f}/{len(lines) / 1e6:.1f} MB", loaded)
+    assert loaded.rstrip().splitlines()[-1].split()[:3] == ["node:Person", "30,000", "inserted,"]
+    exported = on_terminal(columns, "export", graph, str(tmp_path / f"{'out' * 40}.jsonl"))
+    assert re.search("exporting: node:Person .* 30000/30000 rows", exported)
+    assert exported.rstrip().splitlines()[-1].split() == ["node:Person", "30,000"]
+    assert re.search(
+        "optimizing: node:Person .* 1/1 types", on_terminal(columns, "optimize", graph)
+    )
+
+
+def test_the_name_of_what_is_at_work_is_cut_and_not_the_amount(tmp_path: Path) -> None:
+    graph = str(tmp_path / "g")
+    og.create(graph, f"node {'Name' * 20} {{ name: String @key }}")
+    assert re.search(r"optimizing: no… ━+ 1/1 types", on_terminal(60, "optimize", graph))
+
+
+def test_a_pipe_gets_answers_alone(tmp_path: Path) -> None:
+    """`run` asserts that nothing else is printed."""
+    graph, records = str(tmp_path / "g"), tmp_path / "people.jsonl.gz"
+    og.create(graph, "node Person { name: String @key }")
+    records.write_bytes(gzip.compress(b'{"type":"Person","data":{"name":"ada"}}\n'))
+    assert "1 inserted" in run("load", graph, str(records), "--mode", "append")
+    assert run("export", graph, f"{tmp_path}/out/").split() == ["node:Person", "1"]
+    assert run("optimize", graph).startswith("node:Person\t")
 
 
 def test_shells_can_complete_commands(
@@ -348,18 +375,3 @@ def test_shells_can_complete_commands(
     with pytest.raises(SystemExit):
         main([])
     assert capsys.readouterr().out == "plain,health\n"
-
-
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        (["select 1; select 2"], ["select 1", "select 2"]),
-        (["select ';'\n", "from x;\n"], ["select ';'\nfrom x"]),
-        (['select "a;b", `c;d`;;'], ['select "a;b", `c;d`']),
-        (["select 'not closed;"], []),
-    ],
-)
-def test_statements_end_at_semicolons_outside_of_quotes(
-    lines: list[str], expected: list[str]
-) -> None:
-    assert list(statements(lines)) == expected

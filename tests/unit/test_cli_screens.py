@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import click
@@ -15,8 +16,9 @@ from pyspark.sql import Row, SparkSession
 
 import omnigraph_spark as og
 from omnigraph_spark.cli import cli, main, query
+from omnigraph_spark.session.local import StatementError
 from tests.helpers.golden import unpack
-from tests.helpers.terminal import on_terminal
+from tests.helpers.terminal import Typing, on_terminal
 
 
 @pytest.fixture(scope="module")
@@ -143,27 +145,106 @@ def test_the_demonstration_as_json_is_a_list_of_steps() -> None:
     ]
 
 
-# -- the prompt ------------------------------------------------------------------------------------
+# -- SQL -------------------------------------------------------------------------------------------
+
+_NO_SPARK = cast("SparkSession", None)  # never asked: the answers are made up
 
 
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """Answers without Spark; the value holds how many rows each statement was asked for."""
+    asked: list[int | None] = []
+
+    def answer(_: object, statement: str, most: int | None) -> tuple[list[str], Iterator[Row]]:
+        asked.append(most)
+        if "wrong" in statement:
+            raise StatementError("[OMNIGRAPH_TYPE_NOT_FOUND] no type 'wrong'")
+        if "long" in statement:
+            raise KeyboardInterrupt
+        rows = [Row(n=1), Row(n=None)] if "many" not in statement else [Row(n=7)] * 2500
+        return ["n"], iter(rows[:most])
+
+    monkeypatch.setattr("omnigraph_spark.session.local.answer", answer)
+    return asked
+
+
+@pytest.mark.usefixtures("answers")
 @pytest.mark.parametrize(("goes_on", "answered"), [(True, 2), (False, 1)], ids=["prompt", "pipe"])
 def test_a_statement_that_fails_is_told_and_ends_a_script_but_not_the_prompt(
-    goes_on: bool,
-    answered: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    goes_on: bool, answered: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def answer(_: object, statement: str, most: int) -> tuple[list[str], list[Row]] | str:
-        assert most >= 100
-        if "wrong" in statement:
-            return "[OMNIGRAPH_TYPE_NOT_FOUND] no type 'wrong'"
-        return ["n"], [Row(n=1), Row(n=None)]
-
-    monkeypatch.setattr("omnigraph_spark.session.local.answer_or_problem", answer)
-    lines = iter(["SELECT 1;", "SELECT * FROM wrong;", "SELECT\n", "2;", "exit;", "SELECT 3;"])
-    spark = cast("SparkSession", None)  # never asked: the answers are above
-    problem = query.answer_all(spark, lines, as_json=False, goes_on=goes_on)
+    given = ["SELECT 1", "SELECT * FROM wrong", "SELECT\n2", "exit", "SELECT 3"]
+    problem = query.answer_all(_NO_SPARK, given, as_json=False, goes_on=goes_on)
     assert (problem is None) == goes_on
     printed = capsys.readouterr()
     assert printed.out == "n\n1\nNULL\n" * answered
     assert printed.err == "[OMNIGRAPH_TYPE_NOT_FOUND] no type 'wrong'\n"
+
+
+def test_a_pipe_and_json_get_all_rows(
+    answers: list[int | None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    query.answer_all(_NO_SPARK, ["SELECT many"], as_json=False, goes_on=False)
+    assert capsys.readouterr().out.splitlines() == ["n", *["7"] * 2500]
+    query.answer_all(_NO_SPARK, ["SELECT many"], as_json=True, goes_on=False)
+    assert capsys.readouterr().out.splitlines() == ['{"n": 7}'] * 2500
+    assert answers == [None, None]
+
+
+@pytest.fixture
+def local_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What starts Spark for the command `sql` starts nothing."""
+    session = SimpleNamespace(stop=lambda: None)
+    monkeypatch.setattr("omnigraph_spark.session.local.local_session", lambda *_, **__: session)
+    monkeypatch.setattr("omnigraph_spark.session.configure.jar_path", lambda: "the.jar")
+
+
+@pytest.mark.usefixtures("local_spark")
+def test_a_terminal_shows_a_thousand_rows_and_says_that_there_are_more(
+    forked: str, answers: list[int | None]
+) -> None:
+    shown = on_terminal(80, "sql", forked, "-e", "SELECT many;").splitlines()
+    assert [line.strip() for line in shown].count("7") == 1000
+    assert shown[-1] == "The first 1,000 rows, and there are more: a pipe or --json gets all."
+    assert "more" not in on_terminal(80, "sql", forked, "-e", "SELECT 1")
+    assert answers == [1001, 1001]
+
+
+#: A program that answers what is typed without Spark; a long statement waits for Ctrl-C.
+_PROMPT = """
+import signal
+from omnigraph_spark.cli import query
+from omnigraph_spark.session import local
+
+def answer(_, statement, most):
+    if "long" in statement:
+        print("at work", flush=True)
+        signal.pause()
+    return ["n"], [(f"<{statement}>",)]
+
+local.answer = answer
+assert query.answer_all(None, query.typed(), False, goes_on=True) is None
+"""
+
+
+def test_at_the_prompt_ctrl_c_cancels_what_is_begun_or_at_work_and_ctrl_d_ends() -> None:
+    with Typing(_PROMPT) as prompt:
+        prompt.see("sql> ").type("SELECT 'begun;\n").see("...> ").interrupt("sql> ")
+        prompt.type("-- it's a comment\n").see("sql> ").type("SELECT\n").see("...> ")
+        prompt.type("1;\n").see("1>").see("sql> ").type("SELECT long;\n").see("at work")
+        prompt.interrupt("interrupted").see("sql> ").type("SELECT 2; quit").see("quit")
+        prompt.interrupt("sql> ").type("SELECT 3;\n").see("<SELECT 3>").see("sql> ").type("\x04")
+    assert prompt.code == 0
+    assert "SELECT 2>" not in prompt.shown
+    assert "begun;>" not in prompt.shown
+
+
+@pytest.mark.usefixtures("local_spark")
+def test_text_that_ends_within_quotes_is_wrong_usage_and_none_of_it_runs(
+    forked: str, answers: list[int | None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["sql", forked, "-e", "SELECT 1; SELECT 'open;"])
+    assert ended.value.code == 2
+    assert "the quote ' in line 1 has no end" in capsys.readouterr().err
+    assert answers == []
