@@ -1,7 +1,7 @@
 # Everything runs in a virtual environment that the targets make themselves: nothing to prepare.
 PYTHON ?= python3
 SPARK  ?= 4.2
-# Which pyspark stands behind a line of Spark; 4.2.0 is the one delta-spark 4.4.0 goes with.
+# Which pyspark stands behind a line of Spark; 4.2.0 is the newest that delta-spark 4.4.0 takes.
 PYSPARK_4.1 := pyspark==4.1.*
 PYSPARK_4.2 := pyspark==4.2.0
 VENV := $(if $(filter 4.2,$(SPARK)),.venv,.venv-$(SPARK))
@@ -11,15 +11,18 @@ PYTEST ?= $(BIN)/python -m pytest
 NO_JVM := tests --ignore=tests/spark --ignore=tests/catalog --ignore=tests/lakehouse --ignore=tests/notebooks -n 2 --dist worksteal
 # Two sessions side by side: one alone waits more than it works. The tests of a file share its graphs.
 JVMS := -n 2 --dist loadfile
+# lance-spark is made for Spark 3.5: only its benchmark uses this environment. That Spark asks setuptools for `distutils`.
+LANCE_SPARK := .venv-lance-spark
 ARGS ?=
 ROUNDS ?= 200
+RACES := tests/engine/test_concurrent_writers.py tests/spark/test_write_faults.py::test_two_drivers_publish_to_one_branch
 # Compiled tests are kept for the next run, also where Python is told to keep nothing.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check stranger smoke faults s3-faults races format jar bench bench-quick s3-server clean needs-python needs-java
+.PHONY: help demo test check stranger smoke faults s3-faults races format jar bench bench-quick bench-lance-spark s3-server clean needs-python needs-java
 
 help:  ## Show this help
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 	@echo "  SPARK=4.1 with test, check or smoke uses that line of Spark (default 4.2)"
 
 demo: jar  ## Install what is needed and show a graph in local Spark: write, SQL, branch, merge, recover
@@ -49,8 +52,9 @@ smoke: jar  ## The short set of Spark tests, for another line of Spark
 faults: $(READY)  ## The long proof: processes killed after every change to a file, random histories, a ledger
 	$(BIN)/python -W ignore -m tests.faults $(ARGS)
 
-races: $(READY)  ## Sixteen processes write to one graph at once, 200 rounds (ROUNDS=…)
-	OMNIGRAPH_ROUNDS=$(ROUNDS) $(PYTEST) tests/engine/test_concurrent_writers.py -s -m "not engine" $(ARGS)
+races: $(READY) needs-java  ## Sixteen processes, then two Spark drivers, write to one graph at once, 200 rounds (ROUNDS=…)
+	OMNIGRAPH_ROUNDS=$(ROUNDS) $(PYTEST) $(RACES) -s -m "not engine" $(ARGS)
+	OMNIGRAPH_ROUNDS=$(ROUNDS) $(PYTEST) tests/interop/test_beside_a_live_engine.py -s
 
 format: $(READY)  ## Format the code and fix what the linter can
 	$(BIN)/ruff check --fix .
@@ -59,7 +63,7 @@ format: $(READY)  ## Format the code and fix what the linter can
 jar: $(READY) needs-java  ## Build the jar of the SQL catalog, when its sources changed
 	@$(BIN)/python catalog/build_jar.py
 
-s3-faults: $(READY)  ## The long proof on S3: 200 random histories over a network that fails, a ledger
+s3-faults: $(READY)  ## The long proof on S3: 200 histories over a network that fails (ARGS="200 0 versitygw")
 	$(BIN)/python -W ignore -m tests.faults.s3histories $(ARGS)
 
 s3-server: .tools/versitygw  ## Install a production S3 gateway for the tests, inside this folder (needs Go)
@@ -74,13 +78,22 @@ bench: jar  ## Ratios to Parquet, Delta and the engine; ARGS="--rows 10M --only 
 bench-quick: jar  ## A few works on few rows; fails when one is twice as slow as recorded
 	$(BIN)/python -m benchmarks.quick $(ARGS)
 
+bench-lance-spark: $(LANCE_SPARK)/.ready needs-java  ## lance-spark beside Parquet, on Spark 3.5; ARGS as for bench
+	$(LANCE_SPARK)/bin/python -m benchmarks.lance_spark $(ARGS)
+
 clean:  ## Remove the environments and caches
-	rm -rf .venv .venv-4.1 .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-4.1 $(LANCE_SPARK) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(READY): pyproject.toml omnigraph_spark/version.py | needs-python
 	@echo "Installing omnigraph-spark and Spark $(SPARK) into $(VENV) …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' '$(PYSPARK_$(SPARK))'
+	@touch $@
+
+$(LANCE_SPARK)/.ready: | needs-python
+	@echo "Installing Spark 3.5 into $(LANCE_SPARK) …"
+	@test -x $(LANCE_SPARK)/bin/python || $(PYTHON) -m venv $(LANCE_SPARK)
+	@$(LANCE_SPARK)/bin/python -m pip install --quiet --disable-pip-version-check 'pyspark==3.5.*' 'pandas>=2.2,<3' 'pyarrow>=18' setuptools
 	@touch $@
 
 needs-python:

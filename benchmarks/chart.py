@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from html import escape
 
+from benchmarks.baselines import ITS_PARQUET, LANCE_SPARK, LANCE_SPARK_SCANNING, baseline
 from benchmarks.measure import Timing
 
 _COLOURS = {
@@ -15,6 +16,9 @@ _COLOURS = {
     "parquet": "#e69f00",
     "delta": "#d55e00",
     "engine": "#cc79a7",
+    LANCE_SPARK: "#7d5fb2",
+    LANCE_SPARK_SCANNING: "#b9a6d9",
+    ITS_PARQUET: "#f0c97a",
 }
 _LEFT, _WIDTH, _BAR, _GAP, _HEAD = 190, 560, 13, 12, 76
 #: Bars that are longer end here, with their number beside them.
@@ -23,16 +27,14 @@ _LONGEST = 2.0
 
 def chart(works: Mapping[str, Mapping[str, Timing]], title: str) -> str:
     """Draw every work's wall times, each divided by the baseline's, which is the line at 1."""
-    from benchmarks.report import baseline
-
     body: list[str] = []
     y = _HEAD
     for work, timings in works.items():
-        base = timings[baseline(timings)].wall_s
         middle = y + _BAR * len(timings) / 2 + 4
         body.append(_text(_LEFT - 10, middle, work, anchor="end"))
         for who, timing in timings.items():
-            body += _bar(y, who, timing.wall_s / base, timing.wall_s)
+            base = baseline(who, timings)
+            body += _bar(y, who, base and timing.wall_s / timings[base].wall_s, timing.wall_s)
             y += _BAR
         y += _GAP
     one = _LEFT + _WIDTH / _LONGEST
@@ -58,14 +60,16 @@ def _framed(height: float, title: str, body: list[str]) -> Iterator[str]:
     yield "</svg>"
 
 
-def _bar(y: float, who: str, ratio: float, seconds: float) -> Iterator[str]:
-    length = min(ratio, _LONGEST) / _LONGEST * _WIDTH
+def _bar(y: float, who: str, ratio: float | None, seconds: float) -> Iterator[str]:
+    length = min(ratio or 0, _LONGEST) / _LONGEST * _WIDTH
     yield (
         f'<rect x="{_LEFT}" y="{y}" width="{max(length, 1):.1f}" height="{_BAR - 2}" '
         f'fill="{_COLOURS.get(who, "#999999")}"/>'
     )
     took = f"{seconds:.2f} s" if seconds >= 0.1 else f"{seconds * 1000:.0f} ms"
-    yield _text(_LEFT + length + 5, y + _BAR - 4, f"{ratio:.2f}  ({took})", size=10)
+    # Who has no baseline in its session has no bar either, only its time.
+    label = f"({took})" if ratio is None else f"{ratio:.2f}  ({took})"
+    yield _text(_LEFT + length + 5, y + _BAR - 4, label, size=10)
 
 
 def _text(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +49,19 @@ _QUADRANTS = (0.57, 0.19, 0.19)
 _WORDS = pa.array(["graph", "branch", "commit", "merge", "scan", "index", "row", "edge", "node"])
 
 
+class Reading(Protocol):
+    """A session, and how each contestant reads a type there."""
+
+    @property
+    def data(self) -> Data:
+        """The rows."""
+        ...
+
+    def read(self, contestant: str, name: str, columns: str | None = None) -> DataFrame:
+        """Read a type as a contestant does."""
+        ...
+
+
 @dataclass(frozen=True)
 class Data:
     """Where the rows of one size lie, and how many there are."""
@@ -80,14 +94,19 @@ class Data:
 
     def prepare(self, spark: SparkSession, contestants: Iterable[str]) -> None:
         """Make what is not there yet."""
-        for name in COLUMNS:
-            self._once(f"parquet/{name}", lambda name=name: self._make(spark, name))
+        self.prepare_parquet(spark)
         if "delta" in contestants:
             for name in COLUMNS:
-                self._once(f"delta/{name}", lambda name=name: self._copy_to_delta(spark, name))
-        self._once("graph", lambda: self._copy_to_graph(spark))
+                self.once(f"delta/{name}", lambda name=name: self._copy_to_delta(spark, name))
+        self.once("graph", lambda: self._copy_to_graph(spark))
 
-    def _once(self, part: str, make: Callable[[], None]) -> None:
+    def prepare_parquet(self, spark: SparkSession) -> None:
+        """Make the Parquet files that are not there yet: what everybody else's rows come from."""
+        for name in COLUMNS:
+            self.once(f"parquet/{name}", lambda name=name: self._make(spark, name))
+
+    def once(self, part: str, make: Callable[[], None]) -> None:
+        """Make a part unless an earlier run did."""
         done = self.folder / "done" / part.replace("/", "-")
         if not done.exists():
             print(f"making {part} of {self.rows:,} rows …", flush=True)

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.baselines import ITS_PARQUET, apart, baseline
 from benchmarks.chart import chart
 from benchmarks.measure import Sample, Timing
 from benchmarks.processes import Peaks
-from benchmarks.targets import TARGETS, Added, Target
+from benchmarks.targets import TARGETS, Added, Beside, Target
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,19 @@ class Results:
     figures: Mapping[str, float] = field(default_factory=dict)
 
     def with_work(self, name: str, timings: Mapping[str, Timing]) -> Results:
-        """Return the results with one more work, or with a work measured anew."""
-        return replace(self, works={**self.works, name: timings})
+        """Return the results with one more work, or with a work measured anew.
+
+        What was measured of it in the other session stays, with the baseline it had there.
+        """
+        here = {apart(who) for who in timings}
+        known = self.works.get(name, {})
+        kept = {who: timing for who, timing in known.items() if apart(who) not in here}
+        together = sorted({**kept, **timings}.items(), key=lambda item: apart(item[0]))
+        return replace(self, works={**self.works, name: dict(together)})
+
+    def with_versions(self, versions: Mapping[str, str]) -> Results:
+        """Return the results with the versions of what is measured next."""
+        return replace(self, versions={**self.versions, **versions})
 
     def save(self, folder: Path) -> None:
         """Write all three forms."""
@@ -91,23 +103,20 @@ def title(results: Results) -> str:
 
 def table(work: str, timings: Mapping[str, Timing]) -> Iterator[str]:
     """Yield lines about one work: times, spread, and everybody's ratio to the baseline."""
-    base = baseline(timings)
-    yield f"{work} (÷ {base})"
+    bases = dict.fromkeys(baseline(who, timings) for who in timings)
+    yield " ".join([work, *(f"(÷ {base})" for base in bases if base)])
+    width = max(10, *(len(who) + 1 for who in timings))
     for who, timing in timings.items():
-        wall, cpu = timing.wall_s, timing.cpu_s
-        theirs = timings[base]
-        line = f"  {who:<10}{wall:>9.3f} s ±{timing.spread:>4.0%}{cpu:>9.2f} s CPU"
-        line += f"{wall / theirs.wall_s:>8.2f}{cpu / theirs.cpu_s if theirs.cpu_s else 0:>8.2f}"
+        wall, cpu, base = timing.wall_s, timing.cpu_s, baseline(who, timings)
+        line = f"  {who:<{width}}{wall:>9.3f} s ±{timing.spread:>4.0%}{cpu:>9.2f} s CPU"
+        if base is None:
+            line += f"{'-':>8}{'-':>8}"
+        else:
+            theirs = timings[base]
+            line += f"{wall / theirs.wall_s:>8.2f}{cpu / theirs.cpu_s if theirs.cpu_s else 0:>8.2f}"
         if timing.peaks is not None:
             line += f"   worker {timing.peaks.worker:>5.0f} MiB"
         yield line
-
-
-def baseline(timings: Mapping[str, Timing]) -> str:
-    """Return whom the others are compared with."""
-    return next(
-        (who for who in ("parquet", "delta", "engine") if who in timings), next(iter(timings))
-    )
 
 
 def judged(results: Results) -> Iterator[tuple[Target, float | None, str]]:
@@ -131,6 +140,8 @@ def name_of(target: Target) -> str:
     """Say what a target compares."""
     if isinstance(target, Added):
         return f"{target.work}: seconds that each adds to {target.other}"
+    if isinstance(target, Beside):
+        return f"{target.work} ÷ parquet, beside what it is for {target.against}"
     unit = {"wall_s": "", "cpu_s": " (CPU)", "p95_s": " (p95)"}[target.of]
     who = "" if target.ours == "omnigraph" else f" [{target.ours}]"
     other = f" {target.other}" if target.other else ""
@@ -144,7 +155,12 @@ def markdown(results: Results) -> Iterator[str]:
     yield f"{title(results)}. Median wall seconds, CPU seconds of all processes in brackets,"
     yield "and the ratio to the baseline, which is bold. Written by `make bench`."
     yield ""
-    everybody = list(dict.fromkeys(who for timings in results.works.values() for who in timings))
+    named = dict.fromkeys(who for timings in results.works.values() for who in timings)
+    everybody = sorted(named, key=apart)
+    if any(map(apart, everybody)):
+        yield "lance-spark runs on Spark 3.5, in a session of its own: its ratios are to that"
+        yield f"session's Parquet, `{ITS_PARQUET}`; where that has no way, only seconds are given."
+        yield ""
     yield f"| work | {' | '.join(everybody)} |"
     yield f"|---|{'---|' * len(everybody)}"
     for work, timings in results.works.items():
@@ -167,11 +183,11 @@ def markdown(results: Results) -> Iterator[str]:
 def _cell(timings: Mapping[str, Timing], who: str) -> str:
     if who not in timings:
         return ""
-    timing, base = timings[who], baseline(timings)
+    timing, base = timings[who], baseline(who, timings)
     text = f"{timing.wall_s:.3g} ({timing.cpu_s:.3g})"
     if who == base:
         return f"**{text}**"
-    return f"{text} = {timing.wall_s / timings[base].wall_s:.2f}"
+    return text if base is None else f"{text} = {timing.wall_s / timings[base].wall_s:.2f}"
 
 
 def _rounded(peaks: Peaks) -> dict[str, int]:

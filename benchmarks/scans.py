@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+from benchmarks.measure import Way, Work
 
-from benchmarks.measure import Work
-from benchmarks.stage import Stage
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from benchmarks.data import Reading
+    from benchmarks.stage import Stage
 
 ALL = "id,a,at,b,c,d,day,flag,kind,name,text,vector"
 _SPARK = ("parquet", "delta", "omnigraph", "pip", "simplest")
-Query = Callable[[DataFrame], Any]
+Query = Callable[["DataFrame"], Any]
 
 
 def _chosen(*expressions: str) -> Query:
@@ -48,24 +51,29 @@ NAMES = tuple(QUERIES)
 
 def works(stage: Stage) -> Iterator[Work]:
     """Yield every scan."""
-    for name, (type_name, columns, query) in QUERIES.items():
-        ways = {
-            contestant: partial(_run, stage, contestant, type_name, columns, query)
-            for contestant in _SPARK
-            if contestant in stage.contestants
-        }
+    for name, (type_name, columns, _) in QUERIES.items():
+        ways = with_spark(stage, name, [who for who in _SPARK if who in stage.contestants])
         if "pylance" in stage.contestants:
             path = stage.lance_path(type_name)
             ways["pylance"] = partial(_alone, path, name, columns)
-        if name == "count":
-            # Planning is all of it, and Spark's planner is fast only when its code was compiled.
-            yield Work(name, ways, repeats=7, warm_ups=3)
-        else:
-            yield Work(name, ways, agree=query is not _consumed)
+        yield scan(name, ways)
+
+
+def scan(name: str, ways: Mapping[str, Way]) -> Work:
+    """Return the work of a scan."""
+    if name == "count":
+        # Planning is all of it, and Spark's planner is fast only when its code was compiled.
+        return Work(name, ways, repeats=7, warm_ups=3)
+    return Work(name, ways, agree=QUERIES[name][2] is not _consumed)
+
+
+def with_spark(stage: Reading, name: str, contestants: Iterable[str]) -> dict[str, Way]:
+    """Return the ways of those who read with the session of a stage."""
+    return {who: partial(_run, stage, who, *QUERIES[name]) for who in contestants}
 
 
 def _run(
-    stage: Stage, contestant: str, type_name: str, columns: str, query: Query, _: int
+    stage: Reading, contestant: str, type_name: str, columns: str, query: Query, _: int
 ) -> object:
     rows = stage.read(contestant, type_name, columns).select(*columns.split(","))
     return query(rows)

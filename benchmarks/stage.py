@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,10 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 import omnigraph_spark as og
 from benchmarks.data import Data
+from benchmarks.settings import find_workers, shared
+from omnigraph_spark.session.lakehouse.delta_jar import delta_jar
 
 #: Ours with the jar is `omnigraph`, without it `pip`; `pylance` reads without Spark: the limit.
 CONTESTANTS = ("omnigraph", "pip", "parquet", "delta", "simplest", "pylance", "engine")
-_DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
 @dataclass(frozen=True)
@@ -93,24 +93,11 @@ def open_stage(
 
 
 def _session(data: Data, delta: bool, cores: str, memory: str) -> SparkSession:
-    # The JVM starts the Python workers: this interpreter, which must find the sources, too.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    here = str(Path(__file__).resolve().parent.parent)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
-    settings = {
-        "spark.driver.memory": memory,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "4",
-        "spark.log.level": "ERROR",
-        "spark.driver.extraJavaOptions": "-Divy.message.logger.level=0",
-    }
+    find_workers()
+    settings = shared(memory)
     if delta:
         settings |= {
-            "spark.jars.packages": _DELTA,
+            "spark.jars.packages": delta_jar(),
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             # As shipped, Delta reads its log in 50 tasks: unfair on two cores.

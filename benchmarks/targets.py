@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from benchmarks.baselines import ITS_PARQUET, LANCE_SPARK
 from benchmarks.measure import Timing
 
 Measured = Mapping[str, Mapping[str, Timing]]
@@ -46,6 +47,16 @@ class Added(Target):
         return (more.wall_s - less.wall_s) / self.pieces
 
 
+@dataclass(frozen=True)
+class Beside(Target):
+    """Our ratio to Parquet is to be at most `bound` of another's, each in its own session."""
+
+    def ratio(self, measured: Measured) -> float | None:
+        ours = Target(self.work, "parquet", self.bound, self.of, self.ours).ratio(measured)
+        theirs = Target(self.work, ITS_PARQUET, self.bound, self.of, self.against).ratio(measured)
+        return None if ours is None or theirs is None else ours / theirs
+
+
 def _both(*works: str, against: str, bound: float) -> list[Target]:
     return [Target(work, against, bound) for work in works]
 
@@ -68,6 +79,7 @@ TARGETS: tuple[Target, ...] = (
     Target("all 12 columns", "parquet", 0.68),
     Target("all 12 columns", "parquet", 1.0, of="cpu_s"),
     *_both(*_SCANS, against="delta", bound=0.7),
+    *(Beside(work, LANCE_SPARK, 1.0) for work in (*_SCANS, "bulk write")),
     *(
         Target(work, "simplest", 0.7, ours="pip")
         for work in ("sum of one column", "group by kind", "max(length(text))", "all 12 columns")

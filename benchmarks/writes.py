@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 
 import omnigraph_spark as og
+from benchmarks.changes import changed, one_in_a_hundred
 from benchmarks.data import SCHEMA
 from benchmarks.measure import Way, Work
 from benchmarks.stage import Stage
 
-#: `a` has a million values, so each of a hundred ranges holds one row in a hundred.
-_RANGE = 10_000
 #: The works, in the order they come.
 NAMES = (
     "bulk write",
@@ -108,64 +107,90 @@ def _write_alone(stage: Stage, _: int) -> None:
 
 
 def _changes(stage: Stage) -> Iterator[Work]:
-    """Change one row in a hundred, other ones in every repeat; copies take all changes."""
-    if not {"delta", "omnigraph"} <= set(stage.contestants):
-        return
-    delta = stage.copy_of_delta("Row", "changed.delta")
-    table = f"delta.`{delta}`"
-    graph = og.open(stage.copy_of_graph("changed"), spark=stage.spark)
-    stage.know("changed", stage.scratch / "changed")
-    sql = stage.spark.sql
+    """Change one row in a hundred of a table that nobody changed before: a copy for each repeat."""
+    if {"delta", "omnigraph"} <= set(stage.contestants):
+        yield _upsert(stage, _Copies(stage, "upsert"))
+        yield _update(stage, _Copies(stage, "update"))
+        yield _delete(stage, _Copies(stage, "delete"))
 
-    def made(turn: int) -> None:
-        # Of all rows, to find these takes longer than many an upsert: it is not part of the work.
-        _changed(stage, turn).write.mode("overwrite").parquet(str(stage.scratch / "changes"))
 
+class _Copies:
+    """A copy of the rows for each repeat of a work, known to the session before it begins."""
+
+    def __init__(self, stage: Stage, work: str) -> None:
+        self._stage = stage
+        self._work = work
+        self._graphs: dict[int, og.Graph] = {}
+
+    def before(self) -> dict[str, Way]:
+        return {"delta": self._copy_delta, "omnigraph": self._copy_graph}
+
+    def delta(self, turn: int) -> str:
+        """Return what SQL calls the Delta table of a repeat."""
+        return f"delta.`{self._stage.scratch / self._name(turn)}.delta`"
+
+    def table(self, turn: int) -> str:
+        """Return what SQL calls our table of a repeat."""
+        return f"{self._name(turn)}.nodes.Row"
+
+    def graph(self, turn: int) -> og.Graph:
+        return self._graphs[turn]
+
+    def _name(self, turn: int) -> str:
+        return f"{self._work}{turn}"
+
+    def _copy_delta(self, turn: int) -> None:
+        self._stage.copy_of_delta("Row", f"{self._name(turn)}.delta")
+        self._stage.spark.sql(f"SELECT count(*) FROM {self.delta(turn)}").collect()
+
+    def _copy_graph(self, turn: int) -> None:
+        root = self._stage.copy_of_graph(self._name(turn))
+        self._stage.know(self._name(turn), root)
+        self._stage.spark.sql(f"SELECT count(*) FROM {self.table(turn)}").collect()
+        self._graphs[turn] = og.open(root, spark=self._stage.spark)
+
+
+def _upsert(stage: Stage, copies: _Copies) -> Work:
     def changes() -> DataFrame:
         return stage.spark.read.parquet(str(stage.scratch / "changes"))
 
-    def upsert_delta(_: int) -> None:
+    def with_changes(copy: Way, turn: int) -> None:
+        # Of all rows, to find these takes longer than many an upsert: it is not part of the work.
+        changed(_rows(stage), turn).write.mode("overwrite").parquet(str(stage.scratch / "changes"))
+        copy(turn)
+
+    def in_delta(turn: int) -> None:
         changes().createOrReplaceTempView("changed_rows")
-        sql(
-            f"MERGE INTO {table} t USING changed_rows s ON t.id = s.id "
+        stage.spark.sql(
+            f"MERGE INTO {copies.delta(turn)} t USING changed_rows s ON t.id = s.id "
             "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         )
 
-    yield Work(
+    return Work(
         "upsert 1%",
         {
-            "delta": upsert_delta,
-            "omnigraph": lambda _: graph.write(changes(), "Row", mode="merge"),
+            "delta": in_delta,
+            "omnigraph": lambda turn: copies.graph(turn).write(changes(), "Row", mode="merge"),
         },
-        {"delta": made, "omnigraph": made},
-        agree=False,
-    )
-    yield Work(
-        "update 1%",
-        {
-            "delta": lambda turn: sql(f"UPDATE {table} SET c = c + 1 WHERE {_range(turn + 20)}"),
-            "omnigraph": lambda turn: sql(
-                f"UPDATE changed.nodes.Row SET c = c + 1 WHERE {_range(turn + 20)}"
-            ),
-        },
-        agree=False,
-    )
-    yield Work(
-        "delete 1%",
-        {
-            "delta": lambda turn: sql(f"DELETE FROM {table} WHERE {_range(turn + 40)}"),
-            "omnigraph": lambda turn: graph.refresh().delete("Row", where=_range(turn + 40)),
-        },
+        {who: partial(with_changes, copy) for who, copy in copies.before().items()},
         agree=False,
     )
 
 
-def _range(number: int) -> str:
-    return f"a >= {number * _RANGE} AND a < {(number + 1) * _RANGE}"
+def _update(stage: Stage, copies: _Copies) -> Work:
+    def in_sql(table: Callable[[int], str], turn: int) -> None:
+        stage.spark.sql(f"UPDATE {table(turn)} SET c = c + 1 WHERE {one_in_a_hundred(turn)}")
+
+    ways = {"delta": partial(in_sql, copies.delta), "omnigraph": partial(in_sql, copies.table)}
+    return Work("update 1%", ways, copies.before(), agree=False)
 
 
-def _changed(stage: Stage, turn: int) -> DataFrame:
-    """Return one row in a hundred with another value; one in ten of them is new."""
-    rows = _rows(stage).where(_range(turn))
-    new = f"CASE WHEN b % 10 = 0 THEN concat(id, '-{turn}') ELSE id END AS id"
-    return rows.selectExpr(new, *(c if c != "d" else "d + 1 AS d" for c in rows.columns[1:]))
+def _delete(stage: Stage, copies: _Copies) -> Work:
+    def in_delta(turn: int) -> None:
+        stage.spark.sql(f"DELETE FROM {copies.delta(turn)} WHERE {one_in_a_hundred(turn)}")
+
+    ways: dict[str, Way] = {
+        "delta": in_delta,
+        "omnigraph": lambda turn: copies.graph(turn).delete("Row", where=one_in_a_hundred(turn)),
+    }
+    return Work("delete 1%", ways, copies.before(), agree=False)
