@@ -1,4 +1,4 @@
-"""Puts the jar of the SQL catalog into the wheel: built here, or taken from OMNIGRAPH_SPARK_JAR.
+"""Puts the jar of the SQL catalog into the wheel: made before, built here, or OMNIGRAPH_SPARK_JAR.
 
 A wheel can be built without a JDK or pyspark. It then has no jar: the data source works, SQL
 through a catalog does not, and the build says so.
@@ -6,6 +6,7 @@ through a catalog does not, and the build says so.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,9 @@ class JarHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling's conf
         import build_jar
 
         try:
-            jar = build_jar.build()
+            # pip builds without pyspark, to whose jars it is compiled: `make jar` did it before.
+            made = build_jar.is_fresh() and build_jar.JAR_VARIABLE not in os.environ
+            jar = build_jar.JAR if made else build_jar.build()
         except build_jar.CannotBuildError as error:
             self.app.display_warning(f"This wheel has no jar for the SQL catalog: {error}")
             return

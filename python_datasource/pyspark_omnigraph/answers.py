@@ -24,6 +24,7 @@ QUESTIONS: Mapping[str, Callable[..., Any]] = {
     "describe_namespace": GraphCatalog.describe_namespace,
     "list_tables": GraphCatalog.list_tables,
     "load_table": GraphCatalog.load_table,
+    "reload_table": GraphCatalog.reload_table,
     "load_changes": GraphCatalog.load_changes,
     "count_rows": GraphCatalog.count_rows,
     "look_up": GraphCatalog.look_up,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,7 +37,7 @@ from pyspark_omnigraph.procedure import Call
 from pyspark_omnigraph.procedures import PROCEDURES
 from pyspark_omnigraph.pushed import PushedScan, pushed_reader
 from pyspark_omnigraph.reader import TypeSubject
-from pyspark_omnigraph.tunnel import as_stream
+from pyspark_omnigraph.tunnel import as_text
 
 #: An answer: what JSON can hold.
 Answer = Any
@@ -112,7 +111,7 @@ class GraphCatalog:
             return loaded
         parsed = Namespace.parse(namespace)
         branch = self._branch(parsed)
-        ref: AnyRef = Ref.branch(branch)
+        ref = self.options.ref() if parsed.branch is None else Ref.branch(branch)
         if version is not None:
             ref = ref_of_version(version, branch)
         elif timestamp_us is not None:
@@ -125,6 +124,16 @@ class GraphCatalog:
             case Group.SYSTEM:
                 return self._load(ref, None, table.lower())
         return self._load(ref, f"{parsed.group.kind}:{table}", None)
+
+    def reload_table(self, version: int | None, pinned: bool) -> Answer:
+        """Describe the table that the options name once more, under options of one read.
+
+        It is of that version of their branch; without one, of the snapshot that they name.
+        """
+        if version is None:
+            return self._load_named()
+        named = self._load(Ref.version(version, self.options.branch), *self.options.subject())
+        return {**named, "pinned": pinned}
 
     def load_changes(
         self,
@@ -165,7 +174,7 @@ class GraphCatalog:
         state = self.reader.resolve(self.options.ref())
         subject = TypeSubject.of(state, type_name or "", self.options)
         found = pushed_reader(subject, PushedScan.parse(scan)).look_up()
-        return None if found is None else b64encode(as_stream(found)).decode()
+        return None if found is None else as_text(found)
 
     def describe_procedures(self, namespace: Sequence[str], name: str | None = None) -> Answer:
         """Describe the procedures of a namespace, or the one of that name."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph_spark.arrow_rows import public_columns, row_width_bytes
 from omnigraph_spark.blobs import Blobs, is_blob
-from omnigraph_spark.options import ReadOptions
+from omnigraph_spark.options import ROWS_OF_TYPES, ReadOptions
 from omnigraph_spark.predicates import is_filterable, is_sortable
 from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.schema.columns import Column
@@ -69,6 +69,7 @@ def described_type(
         "filterable": [c.name for c in chosen if is_filterable(c)],
         "sortable": [c.name for c in chosen if is_sortable(c)],
         "indexed": [c.name for c in chosen if looked_up_fragments(indexes, [c.name])],
+        "ignored": [],
         "properties": {**_properties(state, source.entry.rows), **_declared(source.declared)},
         "constraints": list(_keys(source.declared)),
     }
@@ -94,6 +95,7 @@ def described_table(state: SnapshotState, subject: MetadataSubject, pinned: bool
         **_rows_of_spark(state, subject.schema()),
         "pinned": pinned,
         "source": {"table": subject.table_name},
+        "ignored": ROWS_OF_TYPES,
         "properties": {**_properties(state, None), "comment": f"One row per {subject.table.row}"},
     }
 
@@ -110,6 +112,7 @@ def _rows_of_spark(state: SnapshotState, schema: StructType) -> dict[str, Any]:
         "filterable": [],
         "sortable": [],
         "indexed": [],
+        "ignored": [],
         "constraints": [],
     }
 

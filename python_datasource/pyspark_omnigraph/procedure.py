@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -23,7 +24,9 @@ from pyspark.sql.types import (
 
 from omnigraph_spark.graph import Graph
 from omnigraph_spark.names import Ref
+from omnigraph_spark.session.types import spark_arrow_schema
 from omnigraph_spark.snapshot import GraphReader, SnapshotState
+from pyspark_omnigraph.tunnel import as_text
 
 TEXT, LONG, FLAG, TEXTS = StringType(), LongType(), BooleanType(), ArrayType(StringType())
 Row = tuple[Any, ...]
@@ -80,11 +83,10 @@ class Procedure:
 
     def describe(self) -> dict[str, Any]:
         """Describe it to the jar."""
-        columns = [StructField(name, type_) for name, type_ in self.result.items()]
         return {
             "name": self.name,
             "about": self.about,
-            "result": StructType(columns).json(),
+            "result": self._columns().json(),
             "parameters": [
                 {"name": p.name, "type": p.type.json(), "about": p.about, "default": p.default}
                 for p in self.parameters
@@ -92,5 +94,12 @@ class Procedure:
         }
 
     def __call__(self, call: Call, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Run it; the answer holds its rows, and what the session is to remember."""
-        return {"rows": list(self.run(call, **arguments)), "session": call.session}
+        """Run it; the answer holds its rows in Arrow, and what the session is to remember."""
+        schema = spark_arrow_schema(self._columns())
+        rows = list(self.run(call, **arguments))
+        values = [pa.array([row[n] for row in rows], each.type) for n, each in enumerate(schema)]
+        batch = pa.RecordBatch.from_arrays(values, schema=schema)
+        return {"rows": as_text(batch), "session": call.session}
+
+    def _columns(self) -> StructType:
+        return StructType([StructField(name, type_) for name, type_ in self.result.items()])

@@ -24,7 +24,7 @@ from omnigraph_spark.writing.terms import WriteTerms
 from omnigraph_spark.writing.write import Write
 from omnigraph_spark.writing.write_options import WriteOptions
 from pyspark_omnigraph.held import Held, OpenTransaction
-from pyspark_omnigraph.jar_options import TRANSACTION
+from pyspark_omnigraph.jar_options import TRANSACTION, with_session
 
 #: Options of the jar: the manifest version a statement reads, the types it reads, whether its rows
 #: say what becomes of each of them, and the condition on the rows that they take the place of.
@@ -51,7 +51,8 @@ class Statement:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Statement:
         """Read the options of a write."""
-        given = {key: text for key, text in options.items() if not key.startswith("__")}
+        known = with_session(options)
+        given = {key: text for key, text in known.items() if not key.startswith("__")}
         if PIN not in options:
             return cls(WriteOptions.parse(given))
         return cls(

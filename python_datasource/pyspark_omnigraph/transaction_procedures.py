@@ -16,7 +16,8 @@ from pyspark_omnigraph.procedure import LONG, TEXT, Call, Parameter, Procedure, 
 _ENDED = {"commit_id": TEXT, "statements": LONG}
 
 
-def _begin(call: Call, branch: str) -> Iterable[Row]:
+def _begin(call: Call, branch: str | None) -> Iterable[Row]:
+    branch = call.branch if branch is None else branch
     if call.transaction is not None:
         advice = "CALL commit_transaction() or rollback_transaction() first"
         raise UnsupportedError("a transaction in a transaction", advice)
@@ -73,7 +74,11 @@ TRANSACTION_PROCEDURES = (
         "Has the statements of this session wait for one commit; reads do not see them before.",
         _begin,
         {"transaction_id": TEXT, "base_commit_id": TEXT},
-        (Parameter("branch", TEXT, "The branch they write to.", "'main'"),),
+        (
+            Parameter(
+                "branch", TEXT, "The branch they write to; NULL is the one called on.", "NULL"
+            ),
+        ),
     ),
     Procedure(
         "commit_transaction",

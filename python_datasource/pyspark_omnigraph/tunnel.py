@@ -12,6 +12,7 @@ decodes for 0.03, and its sum takes 0.01 more; twelve groups by a text take 0.32
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -112,8 +113,12 @@ def as_cell(batch: pa.RecordBatch) -> pa.RecordBatch:
     return _row(ipc=_stream(batch))
 
 
-def as_stream(batch: pa.RecordBatch) -> pa.Buffer:
-    """Write a batch as an Arrow stream."""
+def as_text(batch: pa.RecordBatch) -> str:
+    """Write a batch as an Arrow stream in letters, for an answer."""
+    return b64encode(_as_stream(batch)).decode()
+
+
+def _as_stream(batch: pa.RecordBatch) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
@@ -121,7 +126,7 @@ def as_stream(batch: pa.RecordBatch) -> pa.Buffer:
 
 
 def _stream(batch: pa.RecordBatch) -> pa.Array[Any]:
-    content = as_stream(batch)
+    content = _as_stream(batch)
     offsets = pa.py_buffer((0).to_bytes(4, "little") + content.size.to_bytes(4, "little"))
     return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, content])
 

@@ -8,11 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyspark
 import pytest
 
-#: The jar of Delta for a line of Spark.
-PACKAGES = {"4.2": "io.delta:delta-spark_4.2_2.13:4.4.0"}
+from omnigraph_spark.session.lakehouse.delta_jar import delta_jar
+
 #: How many sequences run, each with every kind of statement; `OMNIGRAPH_DML_SEQUENCES=100` takes a
 #: quarter of an hour.
 SEQUENCES = os.environ.get("OMNIGRAPH_DML_SEQUENCES", "2")
@@ -20,13 +19,10 @@ SEQUENCES = os.environ.get("OMNIGRAPH_DML_SEQUENCES", "2")
 
 @pytest.mark.slow
 def test_random_statements_give_the_rows_that_delta_gives(tmp_path: Path) -> None:
-    packages = PACKAGES.get(".".join(pyspark.__version__.split(".")[:2]))
-    if packages is None:
-        pytest.skip("delta-spark 4.4.0 is for Spark 4.2: name its jar for another in PACKAGES")
     command = [sys.executable, "-W", "ignore", "-m", "tests.catalog.beside_delta"]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
-        [*command, str(tmp_path), "0", SEQUENCES, packages],
+        [*command, str(tmp_path), "0", SEQUENCES, delta_jar()],
         capture_output=True,
         text=True,
         env=environment,

@@ -35,7 +35,8 @@ class Program:
         wrong.write_text("#!/bin/sh\necho 'the wrong python3' >&2\nexit 9\n")
         wrong.chmod(0o755)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_"))}
-        self._environment = {**kept, "PATH": f"{wrong.parent}:{os.environ['PATH']}"}
+        path = f"{wrong.parent}:{os.environ['PATH']}"
+        self._environment = {**kept, "PATH": path, "TMPDIR": str(folder)}
 
     def run(self, *arguments: str, code: int = 0, given: str = "") -> tuple[str, str]:
         """Run a command, which ends with that code; return what it printed on both ways."""
@@ -71,19 +72,22 @@ def test_sql_from_a_pipe_is_answered_and_ends_at_what_fails_with_its_exit_code(
 ) -> None:
     """Workers are the program's own Python, whatever `python3` is."""
     statements = """
+        -- What isn't asked: SELECT 1; nor this.
         SELECT p.name, q.age FROM og.nodes.Person p JOIN og.edges.Knows k ON k.src = p.id
           JOIN og.nodes.Person q ON q.id = k.dst;
         CALL og.system.create_branch('dev');
         INSERT INTO og.dev.nodes.Person (name, age) VALUES ('cy', 5);
-        SELECT count(*) AS persons FROM og.dev.nodes.Person;
+        SELECT count(*) AS persons FROM og.dev.nodes.Person; -- that's cy
+        SELECT id FROM range(1500);
         INSERT INTO og.dev.nodes.Person (name, age) VALUES ('cy', 6);
         SELECT 'never asked';
     """
     out, err = program.run("sql", "g", "--json", given=statements, code=3)
-    joined, branch, persons = map(json.loads, out.splitlines())
+    joined, branch, persons, *many = map(json.loads, out.splitlines())
     assert joined == {"name": "ada", "age": 41}
     assert branch["branch"] == "dev"
     assert persons == {"persons": 3}
+    assert many == [{"id": number} for number in range(1500)]
     assert "[OMNIGRAPH_KEY_CONFLICT]" in err
     assert "'cy' exists already" in err
     assert "Traceback" not in err
@@ -115,3 +119,18 @@ def test_a_graph_is_merged_recovered_optimized_and_exported(program: Program) ->
     assert bob in (program.folder / "out.jsonl").read_text().splitlines()
     assert program.run("info", "nowhere", code=1)[1].startswith("[OMNIGRAPH_GRAPH_NOT_FOUND] ")
     program.run("export", "g", "out", "--format", "csv", code=2)
+
+
+def test_the_demonstration_as_json_shows_every_step_with_sql_in_the_catalog(
+    program: Program,
+) -> None:
+    steps = program.json("demo")
+    assert all(step.keys() == {"step", "call", "printed"} for step in steps)
+    shown = {step["call"]: step["printed"] for step in steps}
+    assert "|apollo|2     |[London, Paris]|" in shown["… FROM og.nodes.Person …"]
+    assert "DivergentUpdate" in shown['graph.merge("review")']
+    assert "5 persons, bob is lead" in shown["graph.at(version=4), graph.at(commit=…)"]
+    assert "recovered: " in shown["graph.recover()"]
+    picture = Path(shown["graph.show_history().save(…)"].strip())
+    assert picture.parent == program.folder
+    assert "<svg" in picture.read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -123,3 +124,17 @@ def test_a_client_brings_the_jar_and_has_the_catalog(remote: Any, graph: GraphBu
     assert "[OMNIGRAPH_BRANCH_EXISTS] branch 'dev' exists already" in said
     person = remote.read.format("omnigraph").option("type", "Person").load(str(graph.root))
     assert "pushed=[age IS NOT NULL, age = 3]" in person.where("age = 3")._explain_string()
+
+
+def test_the_script_in_conf_starts_a_server_with_the_catalog_and_its_logging(
+    tmp_path: Path, graph: GraphBuilder
+) -> None:
+    with connect_server(tmp_path, str(graph.root)) as address:
+        session = RemoteSession.builder.remote(address).create()
+        assert rows(session, "SELECT count(*) FROM og.nodes.Person WHERE age > 3") == [(6,)]
+        session.stop()
+    log = (tmp_path / "connect.log").read_text(encoding="utf-8")
+    # Neither the logging of Spark, nor a file that log4j does not understand.
+    assert "Using Spark's default log4j profile" not in log
+    assert "INFO SparkContext" not in log
+    assert not re.search("StatusLogger|StatusConfigLogger", log)

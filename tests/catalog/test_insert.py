@@ -176,12 +176,14 @@ def test_statements_write_to_their_branch(dml: Statements) -> None:
 @pytest.mark.parametrize(
     ("statement", "advice"),
     [
-        ("CREATE TABLE og.nodes.New AS SELECT 1 AS a", "graph.apply_schema"),
-        ("CREATE TABLE og.nodes.New (a INT)", "graph.apply_schema"),
-        ("ALTER TABLE og.nodes.Note ADD COLUMN a INT", "graph.apply_schema"),
-        ("ALTER TABLE og.nodes.Note RENAME TO og.nodes.Other", "graph.apply_schema"),
-        ("DROP TABLE og.nodes.Note", "graph.apply_schema"),
+        ("CREATE TABLE og.nodes.New AS SELECT 1 AS a", "omnigraph schema apply"),
+        ("CREATE TABLE og.nodes.New (a INT)", "omnigraph schema apply"),
+        ("ALTER TABLE og.nodes.Note ADD COLUMN a INT", "omnigraph schema apply"),
+        ("ALTER TABLE og.nodes.Note RENAME TO og.nodes.Other", "omnigraph schema apply"),
+        ("DROP TABLE og.nodes.Note", "omnigraph schema apply"),
         ("CREATE TABLE og.nodes.Note AS SELECT 'a' AS id", "TABLE_OR_VIEW_ALREADY_EXISTS"),
+        ("REPLACE TABLE og.nodes.Note AS SELECT 'a' AS id", "omnigraph schema apply"),
+        ("CREATE OR REPLACE TABLE og.nodes.Note AS SELECT 'a' AS id", "omnigraph schema apply"),
     ],
 )
 def test_types_are_not_made_or_changed_as_tables(

@@ -42,6 +42,10 @@ def og(spark: SparkSession, people: GraphBuilder) -> str:
     return new_catalog(spark, people.root, batchSize="3", pushdown="false")
 
 
+def test_arrow_says_who_holds_its_memory(spark: SparkSession) -> None:
+    assert spark._jvm.org.apache.arrow.memory.BaseAllocator.isDebug()
+
+
 QUERIES: dict[str, Callable[[SparkSession, str], object]] = {
     "a limit": lambda spark, t: rows(spark, f"SELECT * FROM {t} LIMIT 2"),
     "the first rows": lambda spark, t: spark.table(t).take(1),

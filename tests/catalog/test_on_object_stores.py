@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,12 @@ import omnigraph_spark as og
 from omnigraph_spark.errors import InvalidOptionError
 from omnigraph_spark.session.configure import catalog_settings
 from tests.catalog.catalogs import count, new_catalog, rows
-from tests.engine.object_stores import NAMES, Server, running
+from tests.engine.object_stores import NAMES, Server, hadoop_settings, running
 from tests.faults.s3graphs import assert_settled
 from tests.helpers import secrets
 from tests.helpers.crashes import load, write_social
 from tests.helpers.s3 import S3Server
-from tests.helpers.sources import failure
+from tests.helpers.sources import failure, read
 
 pytestmark = pytest.mark.slow
 
@@ -102,6 +103,55 @@ def test_every_kind_of_statement_writes(spark: SparkSession, server: Server) -> 
     assert_settled(graph, server.storage_options)
 
 
+@contextmanager
+def said_to_hadoop(spark: SparkSession, where: str, settings: dict[str, str]) -> Iterator[None]:
+    """Settings for Hadoop's own client: of the session, or of its context as core-site.xml is."""
+    context = spark.sparkContext._jsc.hadoopConfiguration()
+    known = spark.conf if where == "session" else context
+    for key, value in settings.items():
+        known.set(key, value)
+    try:
+        yield
+    finally:
+        for key in settings:
+            known.unset(key)
+
+
+@pytest.mark.parametrize("where", ["session", "context"])
+def test_settings_of_the_session_for_hadoop_s_own_client_suffice(
+    spark: SparkSession, server: Server, where: str
+) -> None:
+    """Catalogs and frames, reading and writing; and nobody is shown the keys."""
+    root = f"s3a://{server.make_bucket()}/g"
+    write_social(root, server.storage_options)
+    with said_to_hadoop(spark, where, hadoop_settings(server)):
+        people = f"{new_catalog(spark, root)}.nodes.Person"
+        rows(spark, f"INSERT INTO {people} (name, age) VALUES ('Cy', 3)")
+        assert rows(spark, f"SELECT id FROM {people} WHERE age > 35") == [("Bob",)]
+        frame = read(spark, root, type="Person")
+        frame.selectExpr("'Dan' AS name", "age").limit(1).write.format("omnigraph").mode(
+            "append"
+        ).option("type", "Person").save(root)
+        assert count(spark, people) == 4
+        shown = [
+            *rows(spark, f"EXPLAIN EXTENDED SELECT * FROM {people} WHERE age > 3"),
+            *rows(spark, f"EXPLAIN EXTENDED INSERT INTO {people} (name) VALUES ('Eve')"),
+            *rows(spark, f"DESCRIBE EXTENDED {people}"),
+            *rows(spark, f"SHOW TBLPROPERTIES {people}"),
+        ]
+        assert secrets.leaked(map(str, shown)) == []
+        assert secrets.leaked([frame._jdf.queryExecution().toString()]) == []
+
+
+def test_options_of_a_catalog_win_over_settings_for_hadoop_s_own_client(
+    spark: SparkSession, server: Server, graph: og.Graph
+) -> None:
+    nowhere = {"fs.s3a.endpoint": "http://127.0.0.1:1", "fs.s3a.access.key": "nobody"}
+    with said_to_hadoop(spark, "session", {**nowhere, "fs.s3a.secret.key": "nothing"}):
+        name = catalog(spark, server, graph.root)
+        assert count(spark, f"{name}.nodes.Person") == 3
+
+
 def test_no_key_is_in_a_plan_a_description_or_a_setting(
     spark: SparkSession, server: Server, graph: og.Graph
 ) -> None:
@@ -160,7 +210,14 @@ def test_a_running_session_takes_keys_and_hides_them(
     assert rows(
         spark, f"SELECT count(DISTINCT p.id) FROM {people} p JOIN {people} q ON p.age = q.age"
     )
-    shown = [*rows(spark, "SET"), *rows(spark, f"DESCRIBE EXTENDED {people}")]
+    shown = [
+        *rows(spark, "SET"),
+        *rows(spark, f"DESCRIBE EXTENDED {people}"),
+        *rows(spark, f"SHOW TBLPROPERTIES {people}"),
+        *rows(spark, f"EXPLAIN EXTENDED SELECT * FROM {people} WHERE age > 3"),
+        *rows(spark, f"EXPLAIN FORMATTED SELECT count(*) FROM {people}"),
+        *rows(spark, f"EXPLAIN EXTENDED INSERT INTO {people} (name) VALUES ('Eve')"),
+    ]
     assert secrets.leaked(map(str, shown)) == []
     logged = [path.read_text(encoding="latin-1") for path in event_log.rglob("*") if path.is_file()]
     assert any(name in text for text in logged)

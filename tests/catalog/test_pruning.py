@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 import omnigraph_spark as og
 from tests.catalog.catalogs import new_catalog, rows
+from tests.helpers.sources import failure
 
 
 def plan(spark: SparkSession, sql: str) -> str:
@@ -79,3 +81,25 @@ def test_a_sample_is_spark_s_own_of_the_table_s_rows(spark: SparkSession) -> Non
     # The sample is taken first: a condition chooses among its rows.
     young = rows(spark, f"{half} WHERE age < 50")
     assert young == [row for row in some if row[0] < "p50"]
+
+
+def test_ids_are_known_to_be_distinct_and_a_small_type_is_broadcast(spark: SparkSession) -> None:
+    chosen = spark.sql("SELECT id, age FROM og.nodes.Person")
+    known = chosen._jdf.queryExecution().optimizedPlan().collectLeaves().head().stats()
+    assert str(known.rowCount().get()) == "100"
+    assert known.attributeStats().size() == 1
+    [distinct, nulls] = [
+        str(getattr(known.attributeStats().values().head(), name)().get())
+        for name in ("distinctCount", "nullCount")
+    ]
+    assert (distinct, nulls) == ("100", "0")
+    joined = "SELECT p.age FROM og.edges.Knows k JOIN og.nodes.Person p ON p.id = k.src"
+    assert "BroadcastHashJoin" in plan(spark, joined)
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="Spark 4.2 brought samples by blocks")
+def test_a_sample_by_blocks_is_refused_by_spark_not_answered_with_other_rows(
+    spark: SparkSession,
+) -> None:
+    sampled = "SELECT * FROM og.nodes.Person TABLESAMPLE SYSTEM (10 PERCENT)"
+    assert "SYSTEM" in failure(lambda: rows(spark, sampled))

@@ -1,36 +1,33 @@
-"""The README's SQL runs as it stands, on the graph of the demonstration."""
+"""README runs as it stands: typed in an empty folder, in its order, it prints what it says."""
 
 from __future__ import annotations
 
-import re
+import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
-
-import pytest
-from pyspark.sql import SparkSession
-
-from omnigraph_spark.demo import unpack_demo_graph
-from tests.catalog.catalogs import new_catalog, rows
 
 README = Path(__file__).parent.parent.parent / "README.md"
 
 
-def test_every_sql_block_runs(spark: SparkSession, tmp_path: Path) -> None:
-    name = new_catalog(spark, unpack_demo_graph(tmp_path))
-    blocks = re.findall(r"```sql\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    statements = [text for block in blocks for text in block.split(";\n") if text.strip()]
-    assert len(statements) >= 10
-    for statement in statements:
-        rows(spark, re.sub(r"\bog\b", name, statement))
-
-
-def test_sql_blocks_with_output_print_what_they_say(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_every_block_of_python_and_sql_and_every_command_runs_in_an_empty_folder(
+    tmp_path: Path,
 ) -> None:
-    name = new_catalog(spark, unpack_demo_graph(tmp_path))
-    pattern = r"```sql\n((?:(?!```).)*)```\s*```text\n(.*?)```"
-    blocks = re.findall(pattern, README.read_text(encoding="utf-8"), re.DOTALL)
-    assert blocks
-    for statement, expected in blocks:
-        capsys.readouterr()
-        spark.sql(re.sub(r"\bog\b", name, statement.strip().removesuffix(";"))).show()
-        assert capsys.readouterr().out.strip() == expected.strip()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_"))}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.catalog.readme_blocks", str(README)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    ran = ast.literal_eval(done.stdout.splitlines()[-1])
+    assert ran["python"] >= 15
+    assert ran["sql"] >= 3
+    assert ran["command"] >= 4
+    assert {each.name for each in tmp_path.iterdir()} >= {"data"}

@@ -105,6 +105,22 @@ def test_frames_made_at_different_times_agree_where_they_meet(
     assert (persons.count(), knows.count()) == (1, 2)
 
 
+def test_a_graph_is_one_however_its_root_is_written(
+    spark: SparkSession, graph: GraphBuilder
+) -> None:
+    plain, slash, scheme = (
+        new_catalog(spark, root) for root in (graph.root, f"{graph.root}/", f"file://{graph.root}")
+    )
+    persons = spark.table(f"{slash}.nodes.Person")
+    publish_pair(graph, 1)
+    knows = spark.table(f"{plain}.edges.Knows")
+    publish_pair(graph, 2)
+    named = spark.table(f"{scheme}.nodes.Person")
+    joined = persons.join(knows, persons.id == knows.src, "full").join(named, "id", "full")
+    assert joined.where(persons.id.isNull() | knows.id.isNull() | named.id.isNull()).count() == 0
+    assert joined.count() == 3
+
+
 def test_a_new_statement_sees_new_commits_and_a_view_is_read_anew(
     spark: SparkSession, graph: GraphBuilder, og: str
 ) -> None:
@@ -127,6 +143,20 @@ def test_a_snapshot_that_the_statement_names_is_its_own(
     ) == [(1, 2, 1)]
     frame = spark.read.option("versionAsOf", version).table(f"{og}.nodes.Person")
     assert frame.count() == 1
+
+
+def test_a_time_is_of_the_session_s_zone(spark: SparkSession, graph: GraphBuilder, og: str) -> None:
+    publish_pair(graph, 1)
+    written = "date_format({at}, 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+    just_before = written.format(at="max(created_at) - INTERVAL '0.000001' SECOND")
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+        times = f"SELECT {just_before}, {written.format(at='max(created_at)')}"
+        [(before, at)] = rows(spark, f"{times} FROM {og}.system.commits")
+        for time, found in ((before, 1), (at, 2)):
+            assert count(spark, f"{og}.nodes.Person TIMESTAMP AS OF '{time}'") == found
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
 def test_branches_of_one_statement_are_each_at_one_version(

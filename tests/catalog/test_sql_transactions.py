@@ -90,3 +90,17 @@ def test_a_transaction_is_published_only_on_what_it_read(dml: Statements) -> Non
     assert "[OMNIGRAPH_EXPECTED_VERSION]" in said
     dml("CALL og.system.rollback_transaction()")
     assert dml(PEOPLE) == [*BEFORE, ("eve", None)]
+
+
+def test_a_transaction_is_on_the_branch_of_its_namespace(dml: Statements) -> None:
+    dml.graph.create_branch("dev")
+    before = dml.commits()
+    dml("CALL og.dev.system.begin_transaction()")
+    dml("INSERT INTO og.dev.nodes.Person (name) VALUES ('eve')")
+    dml("CALL og.system.commit_transaction()")
+    there = Statements(dml.spark, dml.graph, branch="dev")
+    there("CALL og.system.begin_transaction()")
+    there("INSERT INTO og.nodes.Person (name) VALUES ('fay')")
+    there("CALL og.system.commit_transaction()")
+    assert there("SELECT id FROM og.nodes.Person WHERE id > 'e'") == [("eve",), ("fay",)]
+    assert dml.commits() == before

@@ -40,7 +40,8 @@ def ask(graph: GraphBuilder, question: str, arguments: Any, **options: str) -> d
 def called(graph: GraphBuilder, name: str, **arguments: Any) -> dict[str, Any]:
     asked = {"namespace": ["system"], "name": name, "arguments": arguments}
     answer: dict[str, Any] = ask(graph, "call_procedure", asked, __catalog="og", actor="me")["ok"]
-    return answer
+    rows = pa.ipc.open_stream(b64decode(answer["rows"])).read_all().to_pylist()
+    return {**answer, "rows": [tuple(row.values()) for row in rows]}
 
 
 def test_every_procedure_is_described_with_types_that_spark_reads(graph: GraphBuilder) -> None:
@@ -72,9 +73,17 @@ def test_rows_of_a_procedure_have_the_columns_that_were_described(graph: GraphBu
 
 def test_what_a_procedure_leaves_to_the_session_is_in_its_answer(graph: GraphBuilder) -> None:
     assert called(graph, "set_actor", actor="you") == {
-        "rows": [["me", "you"]],
+        "rows": [("me", "you")],
         "session": {"actor": "you"},
     }
+
+
+def test_a_snapshot_that_a_catalog_names_is_the_one_of_its_tables(graph: GraphBuilder) -> None:
+    asked = {"namespace": ["nodes"], "table": "Person"}
+    head = ask(graph, "load_table", asked, __catalog="og")["ok"]
+    assert not head["pinned"]
+    there = ask(graph, "load_table", asked, __catalog="og", version=str(head["version"]))["ok"]
+    assert (there["version"], there["pinned"]) == (head["version"], True)
 
 
 def test_a_table_is_described_with_what_is_unique_and_what_it_points_to(

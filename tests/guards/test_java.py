@@ -15,6 +15,10 @@ _IMPORT = re.compile(r"^import (?:static )?([\w.$]+);$", re.MULTILINE)
 _CLASS = re.compile(
     r"^(?:public |abstract |final |sealed )*(?:class|interface|record|enum) (\w+)", re.MULTILINE
 )
+_HEAD = re.compile(
+    r"\s*(?!.*\b(?:class|record|interface|enum|try|else|do|catch|finally|switch|synchronized \())"
+    r"[^/*]*\)(?: throws [\w, ]+)? \{$"
+)
 # Spark's own packages that no release promises to keep.
 _INTERNAL = re.compile(r"org\.apache\.spark\.sql\.(?:execution\.(?!metric)|catalyst\.Query)[\w.]+")
 
@@ -28,8 +32,8 @@ def text(path: Path) -> str:
 
 
 def is_code(line: str) -> bool:
-    """Whether a line is more than a comment, an import or nothing."""
-    return not re.match(r"\s*(?:$|//|/\*|\*|import |package )", line)
+    """Whether a line is more than a comment or nothing; imports are code."""
+    return not re.match(r"\s*(?:$|//|/\*|\*)", line)
 
 
 def test_the_jar_is_small() -> None:
@@ -46,6 +50,22 @@ def test_lines_are_short_and_end_where_they_end(path: Path) -> None:
         if len(line) > 100 or "\t" in line or line != line.rstrip()
     ]
     assert wrong == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_code_is_indented_by_two_and_what_is_one_statement_stands_in_one_line(path: Path) -> None:
+    lines = text(path).splitlines()
+    odd = [line for line in lines if is_code(line) and (len(line) - len(line.lstrip())) % 2]
+    assert odd == []
+    blocks = zip(lines, lines[1:], lines[2:], strict=False)
+    short = [
+        f"{head} {body.strip()} }}"
+        for head, body, end in blocks
+        if _HEAD.match(head) and head.count("(") == head.count(")")
+        if body.endswith(";") and end.strip() == "}"
+    ]
+    # Guards, loops and methods, where they fit.
+    assert [block for block in short if len(block) <= 100] == []
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name)

@@ -96,14 +96,19 @@ final class ArrowColumn extends ColumnVector {
 
     private long next(long least) {
       var described = batch.buffers(buffer++);
-      if (described.length() < least || described.offset() + described.length() > size) {
-        throw new IllegalStateException("a buffer of an Arrow batch is shorter than its rows");
-      }
+      check(least <= described.length() && described.offset() + described.length() <= size);
       return body + described.offset();
     }
   }
 
-  private void load(Cursor cursor) {
+  private static void check(boolean isWhole) {
+    if (!isWhole) {
+      throw new IllegalStateException("a buffer of an Arrow batch is shorter than its rows");
+    }
+  }
+
+  /** Returns how many values the column has. */
+  private long load(Cursor cursor) {
     var node = cursor.batch.nodes(cursor.node++);
     long rows = node.length();
     base = cursor.base;
@@ -112,17 +117,18 @@ final class ArrowColumn extends ColumnVector {
     validity = cursor.next(nulls == 0 ? 0 : (rows + 7) / 8);
     if (type instanceof StructType) {
       for (ArrowColumn child : children) { child.load(cursor); }
-      return;
+      return rows;
     }
     boolean offsets =
         type instanceof ArrayType || type instanceof StringType || type instanceof BinaryType;
     values = cursor.next(rows == 0 ? 0 : offsets ? 4 * (rows + 1) : (rows * bits() + 7) / 8);
     long end = offsets && rows > 0 ? Platform.getInt(base, values + 4 * rows) : 0;
     if (type instanceof ArrayType) {
-      children[0].load(cursor);
+      check(end <= children[0].load(cursor));
     } else if (offsets) {
       content = cursor.next(end);
     }
+    return rows;
   }
 
   /** The bits of a value; Spark's defaults are Arrow's bytes, but for truth values and decimals. */

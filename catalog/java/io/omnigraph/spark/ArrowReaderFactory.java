@@ -20,7 +20,9 @@ import org.apache.spark.unsafe.Platform;
  * next one is asked for; its place is given back then, or when the task closes its reader, however
  * it ends.
  */
-public final class ArrowReaderFactory implements PartitionReaderFactory {
+public record ArrowReaderFactory(PartitionReaderFactory python, StructType schema)
+    implements PartitionReaderFactory {
+
   /**
    * What Python hands over: the ring, the place in it with offset and length, or the batch itself;
    * in the last row instead of a batch what the scan has cost.
@@ -35,14 +37,6 @@ public final class ArrowReaderFactory implements PartitionReaderFactory {
           .add("requests", DataTypes.LongType)
           .add("read", DataTypes.LongType)
           .add("fragments", DataTypes.LongType);
-
-  private final PartitionReaderFactory python;
-  private final StructType schema;
-
-  ArrowReaderFactory(PartitionReaderFactory python, StructType schema) {
-    this.python = python;
-    this.schema = schema;
-  }
 
   /** Places in shared memory that readers of this process hold now: zero when none is open. */
   public static long heldPlaces() { return Ring.HELD.get(); }
@@ -63,6 +57,7 @@ public final class ArrowReaderFactory implements PartitionReaderFactory {
     private final ArrowColumn[] columns;
     private final ScanMetrics.Totals totals = new ScanMetrics.Totals();
     private Ring ring;
+    private boolean announced;
     private ColumnarBatch batch;
     private int held = -1;
 
@@ -73,15 +68,15 @@ public final class ArrowReaderFactory implements PartitionReaderFactory {
 
     @Override public boolean next() throws IOException {
       release();
-      if (!cells.next()) {
-        return false;
-      }
+      if (!cells.next()) { return false; }
       InternalRow cell = cells.get();
       if (cell.isNullAt(1) && cell.isNullAt(4)) {
         totals.cost(cell);
         return next();
       }
-      if (ring == null && !cell.isNullAt(0)) {
+      // One that this process may not map stays out of reach.
+      if (!announced && !cell.isNullAt(0)) {
+        announced = true;
         ring = Ring.of(cell.getUTF8String(0).toString());
       }
       batch = cell.isNullAt(4) ? inRing(cell) : inline(cell.getBinary(4));

@@ -3,8 +3,11 @@ package io.omnigraph.spark;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskContext$;
 import org.apache.spark.sql.SparkSession;
@@ -33,19 +36,36 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class Bridge {
   static final ObjectMapper JSON = new ObjectMapper();
 
-  /** Which Python source answers; another name than the default where the jar owns that one. */
-  private static final String PROVIDER = "provider";
+  /** The name of the Python source, which Spark looks for among those of Python alone. */
+  private static final String SOURCE = "omnigraph";
 
-  private static final String DEFAULT_PROVIDER = "omnigraph";
+  /** Before settings of the session for Hadoop's S3 client: Python translates and ranks them. */
+  private static final String HADOOP = "__hadoop.";
 
-  private final String provider;
+  /** Defaults, and what Spark took from the environment, which Python reads itself. */
+  private static final Pattern NOT_SET_HERE = Pattern.compile("core-default|from AWS_");
+
   private final Map<String, String> options;
 
-  /** A bridge that sends these options with everything: those of a catalog, or of a frame. */
-  Bridge(Map<String, String> options) {
-    this.options = anyCase(options);
-    String named = this.options.remove(PROVIDER);
-    this.provider = named == null ? DEFAULT_PROVIDER : named;
+  /** A bridge that sends these options with everything. */
+  Bridge(Map<String, String> options) { this.options = anyCase(options); }
+
+  /** One for the options of a catalog, or of a frame, over settings that the session has. */
+  static Bridge ofSession(Map<String, String> options) {
+    Bridge bridge = new Bridge(options);
+    if (bridge.options.getOrDefault("path", "").startsWith("s3")) { bridge.addHadoopSettings(); }
+    return bridge;
+  }
+
+  private void addHadoopSettings() {
+    var session = (org.apache.spark.sql.classic.SparkSession) SparkSession.active();
+    Configuration known = session.sessionState().newHadoopConf();
+    known.getPropsWithPrefix("fs.s3a.").forEach((key, value) -> {
+      String from = Arrays.toString(known.getPropertySources("fs.s3a." + key));
+      if (!NOT_SET_HERE.matcher(from).find()) {
+        options.putIfAbsent(HADOOP + "fs.s3a." + key, value);
+      }
+    });
   }
 
   /** A copy of the options this bridge sends, to which a caller adds its own. */
@@ -62,17 +82,8 @@ final class Bridge {
     });
   }
 
-  /** A bridge to the same source that sends other options. */
-  Bridge with(Map<String, String> other) {
-    Map<String, String> out = anyCase(other);
-    out.put(PROVIDER, provider);
-    return new Bridge(out);
-  }
-
-  String provider() { return provider; }
-
-  /** Option keys have no case: the later of two spellings replaces the earlier one. */
-  private static Map<String, String> anyCase(Map<String, String> given) {
+  /** A copy of options whose keys have no case: the later of two spellings replaces the other. */
+  static Map<String, String> anyCase(Map<String, String> given) {
     Map<String, String> out = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     out.putAll(given);
     return out;
@@ -80,7 +91,7 @@ final class Bridge {
 
   private PythonDataSourceV2 fresh() {
     PythonDataSourceV2 source = new PythonDataSourceV2();
-    source.setShortName(provider);
+    source.setShortName(SOURCE);
     return source;
   }
 
@@ -111,17 +122,13 @@ final class Bridge {
 
   /** Has Python write rows of this schema; the options say what becomes of them. */
   WriteBuilder write(LogicalWriteInfo info, StructType schema, Map<String, String> writeOptions) {
-    CaseInsensitiveStringMap sent = new CaseInsensitiveStringMap(writeOptions);
-    LogicalWriteInfo forPython =
-        new LogicalWriteInfo() {
-          @Override public CaseInsensitiveStringMap options() { return sent; }
-
-          @Override public String queryId() { return info.queryId(); }
-
-          @Override public StructType schema() { return schema; }
-        };
+    var sent = new CaseInsensitiveStringMap(writeOptions);
+    var forPython = new Written(sent, info.queryId(), schema);
     return ((SupportsWrite) table(schema)).newWriteBuilder(forPython);
   }
+
+  private record Written(CaseInsensitiveStringMap options, String queryId, StructType schema)
+      implements LogicalWriteInfo {}
 
   /** A thread that belongs to the running task, so that Python workers may be started in it. */
   static Thread threadOfTask(String name, Runnable work) {
@@ -166,13 +173,7 @@ final class Bridge {
     return fresh().getTable(schema, new Transform[0], Map.of());
   }
 
-  static String json(Object value) {
-    try {
-      return JSON.writeValueAsString(value);
-    } catch (JsonProcessingException impossible) {
-      throw new IllegalArgumentException(impossible);
-    }
-  }
+  static String json(Object value) { return JSON.valueToTree(value).toString(); }
 
   static JsonNode parse(String text) {
     try {

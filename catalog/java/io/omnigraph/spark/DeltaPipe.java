@@ -5,7 +5,10 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
@@ -40,57 +43,51 @@ final class DeltaPipe implements DeltaWriter<InternalRow> {
 
   private final StructType rows;
   private final ArrayBlockingQueue<List<InternalRow>> queue = new ArrayBlockingQueue<>(BLOCKS);
-  private final Thread python;
+  private final FutureTask<WriterCommitMessage> python;
   private List<InternalRow> block = new ArrayList<>(BLOCK);
   private volatile boolean complete;
   private volatile boolean givenUp;
-  private volatile Throwable failure;
-  private volatile WriterCommitMessage message;
 
   DeltaPipe(DataWriterFactory writers, StructType rows, int partition, long task) {
     this.rows = rows;
-    this.python =
-        Bridge.threadOfTask("omnigraph rows of task " + task, () -> run(writers, partition, task));
-    python.start();
+    this.python = new FutureTask<>(() -> write(writers, partition, task));
+    Bridge.threadOfTask("omnigraph rows of task " + task, python).start();
   }
 
   // In Python's thread.
 
-  private void run(DataWriterFactory writers, int partition, long task) {
+  /** Returns a message of Spark's own class, which the driver knows wherever this jar came from. */
+  private WriterCommitMessage write(DataWriterFactory writers, int partition, long task)
+      throws IOException {
     try (DataWriter<InternalRow> writer = writers.createWriter(partition, task)) {
-      writer.writeAll(new Incoming());
-      message = writer.commit();
-    } catch (Throwable thrown) {
-      failure = thrown;
+      Incoming incoming = new Incoming();
+      writer.writeAll(incoming);
+      if (!incoming.ended) { throw new IllegalStateException("Python did not take all rows"); }
+      return writer.commit();
     }
   }
 
   /** The rows as they come; it ends when the task says so, and fails when the task gives up. */
   private final class Incoming implements Iterator<InternalRow> {
     private Iterator<InternalRow> current = List.<InternalRow>of().iterator();
+    private boolean ended;
 
     @Override public boolean hasNext() {
       while (!current.hasNext()) {
         // Looked at before the queue, into which nothing more comes then.
         boolean last = complete;
-        List<InternalRow> next = next(last ? 0 : LOOK_MS);
+        long wait = last ? 0 : LOOK_MS;
+        List<InternalRow> next = waiting(() -> queue.poll(wait, TimeUnit.MILLISECONDS));
         if (next != null) {
           current = next.iterator();
         } else if (givenUp) {
           throw new IllegalStateException("the task that decides about the rows gave up");
         } else if (last) {
+          ended = true;
           return false;
         }
       }
       return true;
-    }
-
-    private List<InternalRow> next(long milliseconds) {
-      try {
-        return queue.poll(milliseconds, TimeUnit.MILLISECONDS);
-      } catch (InterruptedException stop) {
-        throw interrupted(stop);
-      }
     }
 
     @Override public InternalRow next() { return current.next(); }
@@ -124,59 +121,58 @@ final class DeltaPipe implements DeltaWriter<InternalRow> {
       }
     }
     block.add(new GenericInternalRow(values));
-    if (block.size() == BLOCK) {
-      send();
-    }
+    if (block.size() == BLOCK) { send(); }
   }
 
   private void send() {
-    try {
-      while (python.isAlive() && !queue.offer(block, LOOK_MS, TimeUnit.MILLISECONDS)) {
-        // Python is busy; whether it is still there is looked at from time to time.
-      }
-    } catch (InterruptedException stop) {
-      throw interrupted(stop);
+    boolean sent = false;
+    while (!sent && !python.isDone()) {
+      sent = waiting(() -> queue.offer(block, LOOK_MS, TimeUnit.MILLISECONDS));
     }
-    rethrow();
+    // It ends before the rows do only where it failed.
+    if (!sent) { waiting(python::get); }
     block = new ArrayList<>(BLOCK);
   }
 
-  @Override public WriterCommitMessage commit() throws IOException {
+  @Override public WriterCommitMessage commit() {
     send();
     complete = true;
-    try {
-      python.join();
-    } catch (InterruptedException stop) {
-      throw interrupted(stop);
-    }
-    rethrow();
-    return message; // a class of Spark's own, which the driver knows wherever this jar came from
+    return waiting(python::get);
   }
 
-  private void rethrow() {
-    Throwable thrown = failure;
-    if (thrown instanceof RuntimeException known) {
-      throw known;
+  /** Waits for the other side; what failed there fails here, and so does a task that is stopped. */
+  private static <T> T waiting(Wait<T> wait) {
+    try {
+      return wait.end();
+    } catch (InterruptedException stop) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException(stop);
+    } catch (ExecutionException failed) {
+      if (failed.getCause() instanceof RuntimeException known) { throw known; }
+      throw new IllegalStateException(failed.getCause());
     }
-    if (thrown != null) {
-      throw new IllegalStateException(thrown);
-    }
+  }
+
+  private interface Wait<T> {
+    T end() throws InterruptedException, ExecutionException;
   }
 
   @Override public void abort() { close(); }
 
-  /** After a failure Python is told to give up, and has a moment to delete what it wrote. */
+  /**
+   * After a failure Python is told to give up, and has a moment to delete what it wrote: also where
+   * the task was cancelled, which interrupts it.
+   */
   @Override public void close() {
     givenUp = true;
+    boolean cancelled = Thread.interrupted();
     try {
-      python.join(UNDO_MS);
-    } catch (InterruptedException stop) {
-      Thread.currentThread().interrupt();
+      python.get(UNDO_MS, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException again) {
+      cancelled = true;
+    } catch (ExecutionException | TimeoutException over) {
+      // What failed was told before; what takes longer is left to recovery.
     }
-  }
-
-  private static IllegalStateException interrupted(InterruptedException stop) {
-    Thread.currentThread().interrupt();
-    return new IllegalStateException(stop);
+    if (cancelled) { Thread.currentThread().interrupt(); }
   }
 }

@@ -69,7 +69,5 @@ final class KnownRows extends Rule<LogicalPlan> {
     return new LocalRelation(seq(columns), seq(rows), false, Option.empty());
   }
 
-  private static <T> Seq<T> seq(List<T> list) {
-    return CollectionConverters.asScala(list).toSeq();
-  }
+  private static <T> Seq<T> seq(List<T> list) { return CollectionConverters.asScala(list).toSeq(); }
 }

@@ -1,11 +1,11 @@
 package io.omnigraph.spark;
 
+import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Changelog;
@@ -33,7 +33,8 @@ public class OmnigraphCatalog implements TableCatalog, SupportsNamespaces, Proce
   private static final String CATALOG = "__catalog";
 
   private static final String SCHEMA_ADVICE =
-      "a type is part of the graph's schema: change that with graph.apply_schema(…)";
+      "a type is part of the graph's schema, and apply_schema is not there yet: change the schema"
+          + " with the engine, by omnigraph schema apply --schema <file> <graph>";
   private static final String BRANCH_ADVICE =
       "branches are namespaces: use CALL system.create_branch and system.delete_branch";
 
@@ -44,73 +45,57 @@ public class OmnigraphCatalog implements TableCatalog, SupportsNamespaces, Proce
     name = catalogName;
     Map<String, String> sent = new HashMap<>(options.asCaseSensitiveMap());
     sent.put(CATALOG, catalogName);
-    bridge = new Bridge(sent);
+    bridge = Bridge.ofSession(sent);
   }
 
   @Override public String name() { return name; }
 
-  @Override public String[] defaultNamespace() {
-    return new String[] {"nodes"};
-  }
+  @Override public String[] defaultNamespace() { return new String[] {"nodes"}; }
 
   // Tables.
 
   @Override public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
-    JsonNode tables = askNamespace("list_tables", namespace);
-    List<Identifier> out = new ArrayList<>();
-    tables.forEach(table -> out.add(Identifier.of(namespace, table.asText())));
-    return out.toArray(new Identifier[0]);
+    List<String> names = askNamespace("list_tables", namespace, new TypeReference<>() {});
+    return names.stream().map(each -> Identifier.of(namespace, each)).toArray(Identifier[]::new);
   }
 
   @Override public Table loadTable(Identifier table) throws NoSuchTableException {
-    return named(table, () -> load(table, Map.of()));
+    return load(table, "load_table", Map.of());
   }
 
-  /** What is found by a table's name; that it leads nowhere is Spark's own condition. */
-  private static <T> T named(Identifier table, Supplier<T> found) throws NoSuchTableException {
+  @Override public Table loadTable(Identifier table, String version) throws NoSuchTableException {
+    return load(table, "load_table", Map.of("version", version));
+  }
+
+  @Override public Table loadTable(Identifier table, long microseconds)
+      throws NoSuchTableException {
+    return load(table, "load_table", Map.of("timestamp_us", microseconds));
+  }
+
+  /** Asks for a table by its name; that it leads nowhere is Spark's own condition. */
+  private OmnigraphTable load(Identifier table, String question, Map<String, ?> more)
+      throws NoSuchTableException {
+    Map<String, Object> asked = new HashMap<>(more);
+    asked.put("namespace", List.of(table.namespace()));
+    asked.put("table", table.name());
+    String shown = name + "." + String.join(".", table.namespace()) + "." + table.name();
     try {
-      return found.get();
+      TableInfo info = TableInfo.of(bridge.ask(question, asked));
+      return info.typeKey() == null
+          ? new OmnigraphTable(bridge, shown, info)
+          : new OmnigraphCatalogTable(bridge, shown, info);
     } catch (OmnigraphException error) {
-      if (error.meansNoSuchName()) {
-        throw new NoSuchTableException(table);
-      }
+      if (error.meansNoSuchName()) { throw new NoSuchTableException(table); }
       throw error;
     }
-  }
-
-  @Override public Table loadTable(Identifier table, String version) {
-    return load(table, Map.of("version", version));
-  }
-
-  @Override public Table loadTable(Identifier table, long microseconds) {
-    return load(table, Map.of("timestamp_us", microseconds));
-  }
-
-  private OmnigraphTable load(Identifier table, Map<String, ?> snapshot) {
-    Map<String, Object> arguments = new HashMap<>(snapshot);
-    arguments.put("namespace", List.of(table.namespace()));
-    arguments.put("table", table.name());
-    return load(table, "load_table", arguments);
-  }
-
-  private OmnigraphTable load(Identifier table, String question, Map<String, Object> arguments) {
-    String shown = name + "." + String.join(".", table.namespace()) + "." + table.name();
-    TableInfo info = TableInfo.of(bridge.ask(question, arguments));
-    return info.typeKey() == null
-        ? new OmnigraphTable(bridge, shown, info)
-        : new OmnigraphCatalogTable(bridge, shown, info);
   }
 
   /** The changes of a table. No {@code @Override}: Spark 4.1 has neither method nor classes. */
   public Changelog loadChangelog(
       Identifier table, ChangelogContext asked, CaseInsensitiveStringMap options)
       throws NoSuchTableException {
-    return named(
-        table,
-        () -> {
-          var question = OmnigraphChangelog.question(table, asked.range());
-          return new OmnigraphChangelog(load(table, "load_changes", question));
-        });
+    Map<String, Object> range = OmnigraphChangelog.question(asked.range());
+    return new OmnigraphChangelog(load(table, "load_changes", range));
   }
 
   @Override public Table createTable(
@@ -137,31 +122,21 @@ public class OmnigraphCatalog implements TableCatalog, SupportsNamespaces, Proce
   }
 
   @Override public String[][] listNamespaces(String[] parent) throws NoSuchNamespaceException {
-    List<String[]> out = new ArrayList<>();
-    for (JsonNode found : askNamespace("list_namespaces", parent)) {
-      List<String> parts = new ArrayList<>();
-      found.forEach(part -> parts.add(part.asText()));
-      out.add(parts.toArray(new String[0]));
-    }
-    return out.toArray(new String[0][]);
+    return askNamespace("list_namespaces", parent, new TypeReference<>() {});
   }
 
   @Override public Map<String, String> loadNamespaceMetadata(String[] namespace)
       throws NoSuchNamespaceException {
-    Map<String, String> out = new HashMap<>();
-    JsonNode facts = askNamespace("describe_namespace", namespace);
-    facts.fields().forEachRemaining(fact -> out.put(fact.getKey(), fact.getValue().asText()));
-    return out;
+    return askNamespace("describe_namespace", namespace, new TypeReference<>() {});
   }
 
-  private JsonNode askNamespace(String question, String[] namespace)
+  private <T> T askNamespace(String question, String[] namespace, TypeReference<T> answer)
       throws NoSuchNamespaceException {
     try {
-      return bridge.ask(question, Map.of("namespace", List.of(namespace)));
+      JsonNode said = bridge.ask(question, Map.of("namespace", List.of(namespace)));
+      return Bridge.JSON.convertValue(said, answer);
     } catch (OmnigraphException error) {
-      if (error.meansNoSuchName()) {
-        throw new NoSuchNamespaceException(namespace);
-      }
+      if (error.meansNoSuchName()) { throw new NoSuchNamespaceException(namespace); }
       throw error;
     }
   }

@@ -1,5 +1,6 @@
 package io.omnigraph.spark;
 
+import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
@@ -31,9 +32,7 @@ final class OmnigraphCatalogTable extends OmnigraphTable
       new ColumnDefaultValue(
           "char(0)", new LiteralValue<>(UTF8String.fromString("\0"), DataTypes.StringType));
 
-  OmnigraphCatalogTable(Bridge bridge, String name, TableInfo info) {
-    super(bridge, name, info);
-  }
+  OmnigraphCatalogTable(Bridge bridge, String name, TableInfo info) { super(bridge, name, info); }
 
   @Override public Set<TableCapability> capabilities() {
     Set<TableCapability> out = EnumSet.copyOf(super.capabilities());
@@ -43,14 +42,13 @@ final class OmnigraphCatalogTable extends OmnigraphTable
 
   /** Every row has an id, but a statement need not give one. */
   @Override public Column[] columns() {
-    Column[] out = super.columns();
-    for (int i = 0; i < out.length; i++) {
-      Column c = out[i];
-      if (c.name().equals(ID)) {
-        out[i] = Column.create(ID, c.dataType(), false, c.comment(), NO_ID, c.metadataInJSON());
-      }
-    }
-    return out;
+    return Arrays.stream(super.columns())
+        .map(column -> column.name().equals(ID) ? withoutNeed(column) : column)
+        .toArray(Column[]::new);
+  }
+
+  private static Column withoutNeed(Column id) {
+    return Column.create(ID, id.dataType(), false, id.comment(), NO_ID, id.metadataInJSON());
   }
 
   // Rows that are new.

@@ -1,13 +1,11 @@
 package io.omnigraph.spark;
 
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Changelog;
 import org.apache.spark.sql.connector.catalog.ChangelogRange;
 import org.apache.spark.sql.connector.catalog.Column;
-import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.ScanBuilder;
@@ -19,18 +17,10 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>Spark 4.2 and later; nothing loads this class before. Updates come with both images and no row
  * is carried over, so that Spark has nothing to work out.
  */
-final class OmnigraphChangelog implements Changelog {
-  private final OmnigraphTable changes;
-
-  OmnigraphChangelog(OmnigraphTable changes) {
-    this.changes = changes;
-  }
-
+record OmnigraphChangelog(OmnigraphTable changes) implements Changelog {
   /** What Python is asked for the changes of a table in a range. */
-  static Map<String, Object> question(Identifier table, ChangelogRange range) {
+  static Map<String, Object> question(ChangelogRange range) {
     Map<String, Object> asked = new HashMap<>();
-    asked.put("namespace", List.of(table.namespace()));
-    asked.put("table", table.name());
     asked.put(
         "leave_out", List.of(!range.startingBoundInclusive(), !range.endingBoundInclusive()));
     asked.put("are_times", range instanceof ChangelogRange.TimestampRange);
@@ -49,11 +39,7 @@ final class OmnigraphChangelog implements Changelog {
 
   @Override public String name() { return changes.name() + " changes"; }
 
-  @Override public Column[] columns() {
-    return Arrays.stream(changes.schema().fields())
-        .map(field -> Column.create(field.name(), field.dataType(), field.nullable()))
-        .toArray(Column[]::new);
-  }
+  @Override public Column[] columns() { return changes.columns(); }
 
   @Override public boolean containsCarryoverRows() { return false; }
 

@@ -17,7 +17,6 @@ import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.SupportsDelta;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -28,14 +27,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>Spark reads the table, decides, and hands over rows to delete, to update and to insert. They
  * go to one Python writer, with the id and the place of the row they were.
  */
-final class OmnigraphDelta implements SupportsDelta {
-  private final OmnigraphCatalogTable table;
-  private final RowLevelOperationInfo operation;
-
-  OmnigraphDelta(OmnigraphCatalogTable table, RowLevelOperationInfo operation) {
-    this.table = table;
-    this.operation = operation;
-  }
+record OmnigraphDelta(OmnigraphCatalogTable table, RowLevelOperationInfo operation)
+    implements SupportsDelta {
 
   @Override public Command command() { return operation.command(); }
 
@@ -77,12 +70,8 @@ final class OmnigraphDelta implements SupportsDelta {
 
     /** What Python gets: what becomes of a row, its id, number and place, and new values. */
     private static StructType sent(StructType rows) {
-      StructType out =
-          new StructType()
-              .add("__op", DataTypes.IntegerType, false)
-              .add("__id", DataTypes.StringType)
-              .add("__rowid", DataTypes.LongType)
-              .add("__rowaddr", DataTypes.LongType);
+      String facts = "__op int NOT NULL, __id string, __rowid bigint, __rowaddr bigint";
+      StructType out = StructType.fromDDL(facts);
       for (StructField field : rows.fields()) {
         // Of rows that are deleted there are no values.
         out = out.add(field.name(), field.dataType(), true);

@@ -18,12 +18,8 @@ final class OmnigraphException extends IllegalArgumentException implements Spark
 
   /** The exception that Spark's users expect for an error with this code; the text says all. */
   static RuntimeException of(String code, String message) {
-    if (code.startsWith("OMNIGRAPH_OPTION")) {
-      return new IllegalArgumentException(message);
-    }
-    if (code.equals("OMNIGRAPH_UNSUPPORTED")) {
-      return new UnsupportedOperationException(message);
-    }
+    if (code.startsWith("OMNIGRAPH_OPTION")) { return new IllegalArgumentException(message); }
+    if (code.equals("OMNIGRAPH_UNSUPPORTED")) { return new UnsupportedOperationException(message); }
     return new OmnigraphException(code, message);
   }
 
@@ -33,10 +29,12 @@ final class OmnigraphException extends IllegalArgumentException implements Spark
     return new UnsupportedOperationException(text);
   }
 
-  /** Whether the error says that a name leads nowhere, for which Spark has conditions. */
+  /**
+   * Whether the error says that a name leads nowhere, for which Spark has conditions; a branch that
+   * an option or {@code VERSION AS OF} names is no part of a table's name.
+   */
   boolean meansNoSuchName() {
     return code.equals("OMNIGRAPH_TYPE_NOT_FOUND")
-        || code.equals("OMNIGRAPH_BRANCH_NOT_FOUND")
         || code.equals("OMNIGRAPH_NAMESPACE_NOT_FOUND");
   }
 

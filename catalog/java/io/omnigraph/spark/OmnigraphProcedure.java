@@ -2,30 +2,26 @@ package io.omnigraph.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** {@code CALL og.system.…}: a procedure as Python described it; Python runs it, once. */
-final class OmnigraphProcedure implements UnboundProcedure, BoundProcedure {
-  private final Bridge bridge;
-  private final Identifier called;
-  private final JsonNode described;
-
-  OmnigraphProcedure(Bridge bridge, Identifier called, JsonNode described) {
-    this.bridge = bridge;
-    this.called = called;
-    this.described = described;
-  }
+record OmnigraphProcedure(Bridge bridge, Identifier called, JsonNode described)
+    implements UnboundProcedure, BoundProcedure {
 
   @Override public String name() { return called.name(); }
 
@@ -41,9 +37,7 @@ final class OmnigraphProcedure implements UnboundProcedure, BoundProcedure {
       DataType type = DataType.fromJson(each.get("type").asText());
       var parameter = ProcedureParameter.in(each.get("name").asText(), type);
       parameter.comment(each.get("about").asText());
-      if (!each.get("default").isNull()) {
-        parameter.defaultValue(each.get("default").asText());
-      }
+      if (!each.get("default").isNull()) { parameter.defaultValue(each.get("default").asText()); }
       out.add(parameter.build());
     }
     return out.toArray(new ProcedureParameter[0]);
@@ -54,7 +48,7 @@ final class OmnigraphProcedure implements UnboundProcedure, BoundProcedure {
     ProcedureParameter[] parameters = parameters();
     for (int i = 0; i < parameters.length; i++) {
       DataType type = parameters[i].dataType();
-      arguments.put(parameters[i].name(), SqlValues.plain(input.get(i, type), type));
+      arguments.put(parameters[i].name(), plain(input.get(i, type), type));
     }
     List<String> namespace = List.of(called.namespace());
     Map<String, Object> asked =
@@ -62,8 +56,17 @@ final class OmnigraphProcedure implements UnboundProcedure, BoundProcedure {
     JsonNode answer = bridge.ask("call_procedure", asked);
     bridge.remember(answer.get("session"));
     StructType columns = (StructType) DataType.fromJson(described.get("result").asText());
-    List<Object[]> rows = new ArrayList<>();
-    answer.get("rows").forEach(row -> rows.add(SqlValues.row(row, columns)));
-    return List.<Scan>of(new OmnigraphAnswer(columns, rows, "CALL " + name())).iterator();
+    Scan rows = OmnigraphAnswer.of(columns, answer.get("rows"), "CALL " + name());
+    return List.of(rows).iterator();
+  }
+
+  /** An argument as JSON can hold it; times are microseconds. */
+  private static Object plain(Object value, DataType type) {
+    if (value instanceof ArrayData list && type instanceof ArrayType of) {
+      return Arrays.stream(list.toObjectArray(of.elementType()))
+          .map(each -> plain(each, of.elementType()))
+          .toList();
+    }
+    return value instanceof UTF8String text ? text.toString() : value;
   }
 }

@@ -3,7 +3,6 @@ package io.omnigraph.spark;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -53,20 +52,15 @@ final class OmnigraphScan implements Scan, SupportsReportStatistics, SupportsRun
     return ColumnarSupportMode.SUPPORTED;
   }
 
-  @Override public CustomMetric[] supportedCustomMetrics() {
-    return ScanMetrics.all();
-  }
+  @Override public CustomMetric[] supportedCustomMetrics() { return ScanMetrics.all(); }
 
   // Statistics.
 
   @Override public Statistics estimateStatistics() {
     long rows = work.limit == null ? atMost() : Math.min(work.limit, atMost());
-    long bytes = Math.max(1, (long) (rows * table.info().width(columns)));
-    return new Statistics() {
-      @Override public OptionalLong sizeInBytes() { return OptionalLong.of(bytes); }
-
-      @Override public OptionalLong numRows() { return OptionalLong.of(rows); }
-    };
+    ScanSize size = new ScanSize(rows, rows * table.info().width(columns));
+    boolean ids = columns.getFieldIndex(OmnigraphCatalogTable.ID).isDefined();
+    return ids && table.info().typeKey() != null ? size.ofIds() : size;
   }
 
   /** Too few estimated rows make broadcasts that fail: only filters by id lower the number. */
@@ -105,7 +99,8 @@ final class OmnigraphScan implements Scan, SupportsReportStatistics, SupportsRun
     Predicates trees = new Predicates(table.info());
     for (Predicate predicate : found) {
       Map<String, Object> tree = trees.tree(predicate);
-      if (tree != null) {
+      // Spark says so again with every copy of the plan.
+      if (tree != null && !runtimeFilters.contains(tree)) {
         runtimeFilters.add(tree);
         planned = null;
       }

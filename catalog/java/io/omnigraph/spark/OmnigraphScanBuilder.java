@@ -5,7 +5,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.expressions.NullOrdering;
 import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
@@ -46,6 +47,7 @@ final class OmnigraphScanBuilder
 
   @Override public void pruneColumns(StructType required) {
     columns = required;
+    table.check(required.fieldNames());
   }
 
   @Override public Predicate[] pushPredicates(Predicate[] given) {
@@ -71,9 +73,7 @@ final class OmnigraphScanBuilder
   @Override public Predicate[] pushedPredicates() { return predicates.toArray(new Predicate[0]); }
 
   @Override public boolean pushLimit(int limit) {
-    if (!can("limit")) {
-      return false;
-    }
+    if (!can("limit")) { return false; }
     work.limit = limit;
     return true;
   }
@@ -89,19 +89,13 @@ final class OmnigraphScanBuilder
   @Override public boolean pushTopN(SortOrder[] orders, int limit) {
     List<List<Object>> keys = new ArrayList<>();
     for (SortOrder order : orders) {
-      boolean sorted =
-          order.expression() instanceof NamedReference column
-              && column.fieldNames().length == 1
-              && table.info().sortable().contains(column.fieldNames()[0]);
-      if (!sorted) { return false; }
+      String name = TableInfo.named(order.expression(), table.info().sortable());
+      if (name == null) { return false; }
       boolean ascending = order.direction() == SortDirection.ASCENDING;
       boolean nullsFirst = order.nullOrdering() == NullOrdering.NULLS_FIRST;
-      String name = ((NamedReference) order.expression()).fieldNames()[0];
       keys.add(List.of(name, ascending, nullsFirst));
     }
-    if (!pushLimit(limit)) {
-      return false;
-    }
+    if (!pushLimit(limit)) { return false; }
     work.order.addAll(keys);
     return true;
   }
@@ -118,9 +112,7 @@ final class OmnigraphScanBuilder
     if (!counts(aggregation)) {
       boolean may = can("aggregate") && !filtersLeft;
       Aggregates pushed = may ? Aggregates.of(table.info(), aggregation) : null;
-      if (pushed == null) {
-        return false;
-      }
+      if (pushed == null) { return false; }
       columns = pushed.schema();
       work.aggregate = pushed.wish();
       return true;
@@ -133,7 +125,8 @@ final class OmnigraphScanBuilder
     if (work.filters.isEmpty()) {
       Object[] row = new Object[counts];
       Arrays.fill(row, rows());
-      answer = new OmnigraphAnswer(columns, List.<Object[]>of(row), table.table().name());
+      InternalRow[] known = {new GenericInternalRow(row)};
+      answer = new OmnigraphAnswer(columns, known, table.table().name());
     }
     work.count = true;
     return true;
@@ -141,9 +134,7 @@ final class OmnigraphScanBuilder
 
   /** How many rows the table has at the version of the plan. */
   private long rows() {
-    if (table.pin().version() == table.info().version()) {
-      return table.info().rows();
-    }
+    if (table.pin().version() == table.info().version()) { return table.info().rows(); }
     return table.ask("count_rows", Map.of()).asLong();
   }
 
@@ -157,13 +148,10 @@ final class OmnigraphScanBuilder
 
   private boolean countsRows(AggregateFunc function) {
     if (function instanceof CountStar) { return true; }
+    if (!(function instanceof Count count) || count.isDistinct()) { return false; }
+    String name = TableInfo.named(count.column(), table.info().filterable());
     // A column without nulls has as many values as there are rows.
-    return function instanceof Count count
-        && !count.isDistinct()
-        && count.column() instanceof NamedReference column
-        && column.fieldNames().length == 1
-        && table.info().filterable().contains(column.fieldNames()[0])
-        && !table.info().schema().apply(column.fieldNames()[0]).nullable();
+    return name != null && !table.info().schema().apply(name).nullable();
   }
 
   private boolean can(String what) { return table.info().can().contains(what); }

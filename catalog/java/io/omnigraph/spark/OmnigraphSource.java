@@ -23,7 +23,7 @@ public class OmnigraphSource implements TableProvider, DataSourceRegister {
 
   @Override public StructType inferSchema(CaseInsensitiveStringMap passed) {
     Map<String, String> options = given(passed.asCaseSensitiveMap());
-    Bridge bridge = new Bridge(options);
+    Bridge bridge = Bridge.ofSession(options);
     TableInfo info = TableInfo.of(bridge.ask("load_table", Map.of()));
     loaded = new OmnigraphTable(bridge, nameOf(options), info);
     return loaded.schema();
@@ -39,7 +39,7 @@ public class OmnigraphSource implements TableProvider, DataSourceRegister {
       return loaded;
     }
     Map<String, String> options = given(properties);
-    return new OmnigraphTable(new Bridge(options), nameOf(options), schema);
+    return new OmnigraphTable(Bridge.ofSession(options), nameOf(options), schema);
   }
 
   /**
@@ -49,9 +49,7 @@ public class OmnigraphSource implements TableProvider, DataSourceRegister {
   private static Map<String, String> given(Map<String, String> passed) {
     String place = passed.get(TableCatalog.PROP_LOCATION);
     boolean table = place != null || passed.containsKey(TableCatalog.PROP_OWNER);
-    if (!table || !passed.containsKey(TableCatalog.PROP_PROVIDER)) {
-      return passed;
-    }
+    if (!table || !passed.containsKey(TableCatalog.PROP_PROVIDER)) { return passed; }
     Map<String, String> out = new HashMap<>();
     passed.forEach((key, value) -> {
       if (key.startsWith(TableCatalog.OPTION_PREFIX)) {

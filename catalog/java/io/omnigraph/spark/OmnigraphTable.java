@@ -1,9 +1,9 @@
 package io.omnigraph.spark;
 
 import java.util.EnumSet;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
@@ -69,21 +69,26 @@ class OmnigraphTable implements SupportsRead, SupportsWrite, SupportsMetadataCol
 
   /** A frame that is written names its own columns: nothing is asked about its table. */
   @Override public synchronized Constraint[] constraints() {
-    return info == null ? new Constraint[0] : TableConstraints.of(info.constraints());
+    List<TableKey> keys = info == null ? List.of() : info.constraints();
+    return keys.stream().map(TableKey::constraint).toArray(Constraint[]::new);
   }
 
   /** Tables about the graph are not written to. */
   @Override public Set<TableCapability> capabilities() {
-    if (info != null && info.typeKey() == null) {
-      return EnumSet.of(TableCapability.BATCH_READ);
-    }
-    return EnumSet.of(
-        TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE);
+    return hasStoredRows()
+        ? EnumSet.of(
+            TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE)
+        : EnumSet.of(TableCapability.BATCH_READ);
   }
 
   @Override public MetadataColumn[] metadataColumns() {
-    return new MetadataColumn[] {new RowNumber(ROW_ID), new RowNumber(ROW_ADDRESS)};
+    return hasStoredRows()
+        ? new MetadataColumn[] {new RowNumber(ROW_ID), new RowNumber(ROW_ADDRESS)}
+        : new MetadataColumn[0];
   }
+
+  /** Whether it is a type, as far as is known; rows of other tables are made when they are read. */
+  private synchronized boolean hasStoredRows() { return info == null || info.typeKey() != null; }
 
   /** What Python said of this table; asked once, and kept with the snapshot it is of. */
   synchronized TableInfo info() {
@@ -94,20 +99,29 @@ class OmnigraphTable implements SupportsRead, SupportsWrite, SupportsMetadataCol
   }
 
   @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new OmnigraphScanBuilder(snapshot(options));
+    return new OmnigraphScanBuilder(planned(options));
   }
 
-  /** The table in the plan under construction; options of a frame may name another snapshot. */
-  PlannedTable snapshot(CaseInsensitiveStringMap options) {
+  /** The table in the plan under construction, by what one read says besides the catalog. */
+  private PlannedTable planned(CaseInsensitiveStringMap options) {
     Map<String, String> own = bridge.options();
-    Map<String, String> given = bridge.options();
+    info().ignored().forEach(own::remove);
+    Map<String, String> given = Bridge.anyCase(own);
     given.putAll(options.asCaseSensitiveMap());
-    boolean elsewhere =
-        SNAPSHOT_KEYS.stream().anyMatch(key -> !Objects.equals(given.get(key), own.get(key)));
-    if (!elsewhere) { return new PlannedTable(this, info(), given); }
-    given.putAll(info().source());
-    TableInfo there = TableInfo.of(new Bridge(given).ask("load_table", Map.of()));
-    return new PlannedTable(this, there, given);
+    return new PlannedTable(this, given.equals(own) ? info() : info(options, given), given, true);
+  }
+
+  /** What Python says of this table under other options: at its snapshot unless they name one. */
+  private TableInfo info(CaseInsensitiveStringMap options, Map<String, String> given) {
+    TableInfo own = info();
+    Map<String, String> named = Bridge.anyCase(given);
+    named.putAll(own.source());
+    named.putIfAbsent("branch", own.branch());
+    Map<String, Object> at = new HashMap<>();
+    boolean elsewhere = SNAPSHOT_KEYS.stream().anyMatch(options::containsKey);
+    at.put("version", elsewhere || own.areChanges() ? null : own.version());
+    at.put("pinned", own.pinned());
+    return TableInfo.of(new Bridge(named).ask("reload_table", at));
   }
 
   /** Rows of a frame go to the Python writer as they are. */
@@ -118,9 +132,7 @@ class OmnigraphTable implements SupportsRead, SupportsWrite, SupportsMetadataCol
   }
 
   /** Removes what says which table and which snapshot; the caller puts in what was resolved. */
-  static void forgetSource(Map<String, String> options) {
-    SOURCE_KEYS.forEach(options::remove);
-  }
+  static void forgetSource(Map<String, String> options) { SOURCE_KEYS.forEach(options::remove); }
 
   /** A number that every stored row has besides its columns. */
   private record RowNumber(String name) implements MetadataColumn {

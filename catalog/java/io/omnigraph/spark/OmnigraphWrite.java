@@ -31,9 +31,7 @@ final class OmnigraphWrite implements SupportsOverwriteV2, Write {
   }
 
   @Override public WriteBuilder overwrite(Predicate[] predicates) {
-    if (isAll(predicates)) {
-      return truncate();
-    }
+    if (isAll(predicates)) { return truncate(); }
     replaced = new Predicates(table.info()).all(predicates);
     return this;
   }
@@ -54,9 +52,7 @@ final class OmnigraphWrite implements SupportsOverwriteV2, Write {
   /** Called when the statement runs: by now all its tables have joined the pin. */
   @Override public BatchWrite toBatch() {
     Map<String, String> options = table.writing(table.pin().reads());
-    if (replaced != null) {
-      options.put("__replace", Bridge.json(replaced));
-    }
+    if (replaced != null) { options.put("__replace", Bridge.json(replaced)); }
     WriteBuilder python = table.table().bridge.write(info, info.schema(), options);
     return (truncates ? ((SupportsTruncate) python).truncate() : python).build().toBatch();
   }

@@ -29,12 +29,8 @@ final class PlanPins {
     private boolean fixed;
 
     private synchronized Pin join(TableInfo table, boolean read) {
-      if (!fixed) {
-        version = Math.max(version, table.version());
-      }
-      if (read && table.typeKey() != null) {
-        reads.add(table.typeKey());
-      }
+      if (!fixed) { version = Math.max(version, table.version()); }
+      if (read && table.typeKey() != null) { reads.add(table.typeKey()); }
       return this;
     }
 
@@ -52,18 +48,16 @@ final class PlanPins {
   }
 
   /**
-   * Joins the pin of the plan under construction with a table of the graph at {@code root}.
+   * Joins the pin of the plan under construction with a table.
    *
    * <p>A table whose snapshot was named in the query keeps its own, and so does one that is used
    * while nothing is planned. One that is only written to is not {@code read}.
    */
-  static Pin join(String root, TableInfo table, boolean read) {
+  static Pin join(TableInfo table, boolean read) {
     var tracker = QueryPlanningTracker.get();
-    if (table.pinned() || tracker.isEmpty()) {
-      return new Pin().join(table, read);
-    }
+    if (table.pinned() || tracker.isEmpty()) { return new Pin().join(table, read); }
     Map<String, Pin> pins = PLANS.computeIfAbsent(tracker.get(), t -> new ConcurrentHashMap<>());
-    String graph = table.branch() + " " + root;
+    String graph = table.branch() + " " + table.root();
     return pins.computeIfAbsent(graph, branch -> new Pin()).join(table, read);
   }
 }

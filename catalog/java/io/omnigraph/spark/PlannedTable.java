@@ -16,13 +16,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 record PlannedTable(
     OmnigraphTable table, TableInfo info, PlanPins.Pin pin, Map<String, String> given) {
 
-  PlannedTable(OmnigraphTable table, TableInfo info, Map<String, String> given) {
-    this(table, info, given, true);
-  }
-
-  private PlannedTable(
+  PlannedTable(
       OmnigraphTable table, TableInfo info, Map<String, String> given, boolean read) {
-    this(table, info, PlanPins.join(given.getOrDefault("path", ""), info, read), given);
+    this(table, info, PlanPins.join(info, read), given);
   }
 
   /** A table as what the plan writes to: on top of what it reads, whether or not of this table. */
@@ -32,12 +28,24 @@ record PlannedTable(
     return new PlannedTable(table, table.info(), given, false);
   }
 
+  /** Refuses columns that are not the table's own any more under the options of this read. */
+  void check(String[] columns) {
+    for (String column : columns) {
+      var own = table.schema().getFieldIndex(column);
+      if (own.isDefined() && !info.has(table.schema().apply(column))) {
+        String advice =
+            "give options about columns to a catalog or to format(\"omnigraph\"),"
+                + " and versions with VERSION AS OF";
+        String what = "leaving out or changing column '" + column + "' by options of one read";
+        throw OmnigraphException.unsupported(what, advice);
+      }
+    }
+  }
+
   /** The options by which Python finds this table at the version of the plan, which it fixes. */
   Map<String, String> options() {
     Map<String, String> out = onBranch();
-    if (!info.areChanges()) {
-      out.put("version", Long.toString(pin.version()));
-    }
+    if (!info.areChanges()) { out.put("version", Long.toString(pin.version())); }
     return out;
   }
 
@@ -50,7 +58,7 @@ record PlannedTable(
   }
 
   private Map<String, String> onBranch() {
-    Map<String, String> out = new Bridge(given).options();
+    Map<String, String> out = Bridge.anyCase(given);
     OmnigraphTable.forgetSource(out);
     out.putAll(info.source());
     out.put("branch", info.branch());
@@ -59,6 +67,6 @@ record PlannedTable(
 
   /** Asks Python about this table at the version of the plan. */
   JsonNode ask(String question, Map<String, ?> arguments) {
-    return table.bridge.with(options()).ask(question, arguments);
+    return new Bridge(options()).ask(question, arguments);
   }
 }

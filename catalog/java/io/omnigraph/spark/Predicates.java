@@ -8,7 +8,6 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Literal;
-import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.AlwaysTrue;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.DataType;
@@ -23,7 +22,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * column on the left and literals of exactly its type on the right. What does not fit that is
  * null, and stays in Spark.
  */
-final class Predicates {
+record Predicates(TableInfo table) {
   private static final Map<String, String> LOGIC = Map.of("AND", "and", "OR", "or", "NOT", "not");
   private static final Map<String, String> FLIPPED =
       Map.of("=", "=", "<>", "<>", "<=>", "<=>", "<", ">", "<=", ">=", ">", "<", ">=", "<=");
@@ -33,14 +32,8 @@ final class Predicates {
       Map.of("IS_NULL", "is_null", "IS_NOT_NULL", "is_not_null");
   private static final Set<DataType> LITERALS =
       Set.of(
-          DataTypes.BooleanType,
-          DataTypes.IntegerType,
-          DataTypes.LongType,
-          DataTypes.FloatType,
-          DataTypes.DoubleType,
-          DataTypes.StringType,
-          DataTypes.DateType,
-          DataTypes.TimestampType,
+          DataTypes.BooleanType, DataTypes.IntegerType, DataTypes.LongType, DataTypes.FloatType,
+          DataTypes.DoubleType, DataTypes.StringType, DataTypes.DateType, DataTypes.TimestampType,
           DataTypes.createDecimalType(20, 0));
 
   /** Above, parsing the list in every task costs more than reading the rows. */
@@ -51,12 +44,6 @@ final class Predicates {
 
   /** Chains of conditions are planned by recursion: long ones stay in Spark. */
   private static final int LONGEST = 200;
-
-  private final TableInfo table;
-
-  Predicates(TableInfo table) {
-    this.table = table;
-  }
 
   /** The trees of predicates that must all hold, or null when one of them stays in Spark. */
   List<Map<String, Object>> all(Predicate[] predicates) {
@@ -76,9 +63,7 @@ final class Predicates {
   Map<String, Object> tree(Predicate predicate) { return tree(predicate, 0); }
 
   private Map<String, Object> tree(Expression expression, int depth) {
-    if (!(expression instanceof Predicate predicate) || depth > DEEPEST) {
-      return null;
-    }
+    if (!(expression instanceof Predicate predicate) || depth > DEEPEST) { return null; }
     String logic = LOGIC.get(predicate.name());
     return logic == null ? comparison(predicate) : logical(logic, predicate, depth);
   }
@@ -88,9 +73,7 @@ final class Predicates {
     List<Object> args = new ArrayList<>();
     for (Expression child : flat(predicate)) {
       Map<String, Object> tree = tree(child, depth + 1);
-      if (tree == null || args.size() == LONGEST) {
-        return null;
-      }
+      if (tree == null || args.size() == LONGEST) { return null; }
       args.add(tree);
     }
     return node(op, args);
@@ -116,38 +99,23 @@ final class Predicates {
       op = FLIPPED.get(op);
       sides = List.of(sides.get(1), sides.get(0));
     }
-    if (sides.isEmpty() || !(sides.get(0) instanceof NamedReference column)) {
-      return null;
-    }
-    DataType type = typeOf(column);
-    if (type == null) { return null; }
-    List<Object> args = new ArrayList<>(List.of(Map.of("col", column.fieldNames()[0])));
-    if (NULLS.containsKey(op)) {
-      return node(NULLS.get(op), args);
-    }
+    String name = sides.isEmpty() ? null : TableInfo.named(sides.get(0), table.filterable());
+    if (name == null) { return null; }
+    DataType type = table.type(name);
+    List<Object> args = new ArrayList<>(List.of(Map.of("col", name)));
+    if (NULLS.containsKey(op)) { return node(NULLS.get(op), args); }
     boolean text = TEXT.containsKey(op) && type.equals(DataTypes.StringType);
     boolean list = op.equals("IN") && sides.size() <= MOST_VALUES;
-    if (!text && !list && !FLIPPED.containsKey(op)) {
-      return null;
-    }
+    if (!text && !list && !FLIPPED.containsKey(op)) { return null; }
     // Only where nulls are values like others, or legal in a list, does a null compare.
     boolean nulls = list || op.equals("<=>");
     for (Expression side : sides.subList(1, sides.size())) {
-      if (!(side instanceof Literal<?> literal) || !fits(literal, type, nulls)) {
-        return null;
-      }
+      if (!(side instanceof Literal<?> literal) || !fits(literal, type, nulls)) { return null; }
       Map<String, Object> value = new LinkedHashMap<>();
       value.put("lit", value(literal.value()));
       args.add(value);
     }
     return node(list ? "in" : text ? TEXT.get(op) : op, args);
-  }
-
-  /** The type of a column whose comparisons Lance evaluates as Spark does, else null. */
-  private DataType typeOf(NamedReference column) {
-    String[] path = column.fieldNames();
-    boolean known = path.length == 1 && table.filterable().contains(path[0]);
-    return known ? table.schema().apply(path[0]).dataType() : null;
   }
 
   private static boolean fits(Literal<?> literal, DataType type, boolean nulls) {

@@ -1,10 +1,10 @@
 package io.omnigraph.spark;
 
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.spark.sql.types.StructType;
 
 /** What Python does for one scan, collected from the optimizer and sent as one option. */
@@ -34,16 +34,16 @@ final class PushedWork {
   private static final int MOST_LOOKED_UP = 1_000;
 
   /** Whether rows must have one of few values in one of these columns. */
-  boolean looksUp(Set<String> columns) {
+  boolean looksUp(Collection<String> columns) {
     return filters.stream().anyMatch(filter -> isLookUp(filter, columns));
   }
 
-  static boolean isLookUp(Map<String, Object> filter, Set<String> columns) {
+  static boolean isLookUp(Map<String, Object> filter, Collection<String> columns) {
     return values(filter, columns) <= MOST_LOOKED_UP;
   }
 
   /** How many values a filter leaves for one of these columns. */
-  static int values(Map<String, Object> filter, Set<String> columns) {
+  static int values(Map<String, Object> filter, Collection<String> columns) {
     List<?> sides = (List<?>) filter.get("args");
     boolean equality = filter.get("op").equals("=") || filter.get("op").equals("in");
     boolean known = equality && columns.contains(((Map<?, ?>) sides.get(0)).get("col"));

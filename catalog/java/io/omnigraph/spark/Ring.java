@@ -80,7 +80,5 @@ final class Ring {
   long address(long offset) { return address + offset; }
 
   /** Gives a place back; what was read from it happened before. */
-  void free(int place) {
-    MARK.setRelease(memory, CELL * (1 + place), 0L);
-  }
+  void free(int place) { MARK.setRelease(memory, CELL * (1 + place), 0L); }
 }

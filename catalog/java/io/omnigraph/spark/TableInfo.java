@@ -1,13 +1,16 @@
 package io.omnigraph.spark;
 
+import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.databind.JsonNode;
-import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
+import com.fasterxml.jackson.databind.annotation.JsonDeserialize;
+import com.fasterxml.jackson.databind.util.StdConverter;
+import java.util.List;
 import java.util.Map;
-import java.util.Set;
+import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -25,70 +28,65 @@ import org.apache.spark.sql.types.StructType;
  * @param filterable the columns whose comparisons Lance evaluates as Spark would
  * @param sortable the columns that Lance sorts as Spark would
  * @param indexed the columns whose rows of one value an index finds
+ * @param ignored options of the catalog that are not about this table
  * @param properties what DESCRIBE EXTENDED shows
- * @param constraints the keys of the type, see {@link TableConstraints}
+ * @param constraints the keys of the type, in the order they are shown
  */
 record TableInfo(
-    StructType schema,
+    @JsonDeserialize(converter = SchemaOfJson.class) StructType schema,
     Map<String, String> source,
-    String typeKey,
+    @JsonProperty("type_key") String typeKey,
     String branch,
     long version,
     boolean pinned,
     long rows,
-    Map<String, String> widths,
-    Set<String> can,
-    Set<String> filterable,
-    Set<String> sortable,
-    Set<String> indexed,
+    Map<String, Double> widths,
+    List<String> can,
+    List<String> filterable,
+    List<String> sortable,
+    List<String> indexed,
+    List<String> ignored,
     Map<String, String> properties,
-    JsonNode constraints) {
+    List<TableKey> constraints) {
 
-  static TableInfo of(JsonNode answer) {
-    JsonNode type = answer.get("type_key");
-    return new TableInfo(
-        (StructType) DataType.fromJson(answer.get("schema").asText()),
-        texts(answer.get("source")),
-        type.isNull() ? null : type.asText(),
-        answer.get("branch").asText(),
-        answer.get("version").asLong(),
-        answer.get("pinned").asBoolean(),
-        answer.get("rows").asLong(),
-        texts(answer.get("widths")),
-        names(answer.get("can")),
-        names(answer.get("filterable")),
-        names(answer.get("sortable")),
-        names(answer.get("indexed")),
-        texts(answer.get("properties")),
-        answer.get("constraints"));
+  /** Reads Spark's own text of a schema. */
+  static final class SchemaOfJson extends StdConverter<String, DataType> {
+    @Override public DataType convert(String text) { return DataType.fromJson(text); }
   }
+
+  static TableInfo of(JsonNode answer) { return Bridge.JSON.convertValue(answer, TableInfo.class); }
 
   /** Whether the rows are changes along commits, which the source names, and not a snapshot. */
   boolean areChanges() { return source.containsKey("readChangeFeed"); }
 
+  /** The address of the graph, however a user wrote it. */
+  String root() { return properties.get("location"); }
+
+  /** The type of a column that there is. */
+  DataType type(String column) { return schema.apply(column).dataType(); }
+
+  /** Whether there is this column, with values of the same type. */
+  boolean has(StructField column) {
+    return schema.getFieldIndex(column.name()).isDefined()
+        && type(column.name()).equals(column.dataType());
+  }
+
   /** Estimates the bytes of one row of these columns. */
   double width(StructType columns) {
     double width = 0;
-    for (String column : columns.fieldNames()) {
-      width += Double.parseDouble(widths.getOrDefault(column, "8"));
-    }
+    for (String column : columns.fieldNames()) { width += widths.getOrDefault(column, 8.0); }
     return width;
+  }
+
+  /** The name of a column that an expression is, if it is one of these; else null. */
+  static String named(Expression expression, List<String> columns) {
+    boolean plain = expression instanceof NamedReference path && path.fieldNames().length == 1;
+    String name = plain ? ((NamedReference) expression).fieldNames()[0] : null;
+    return columns.contains(name) ? name : null;
   }
 
   /** A column by its exact name, whatever letters that has. */
   static NamedReference column(String name) {
     return Expressions.column("`" + name.replace("`", "``") + "`");
-  }
-
-  private static Set<String> names(JsonNode list) {
-    Set<String> out = new LinkedHashSet<>();
-    list.forEach(name -> out.add(name.asText()));
-    return out;
-  }
-
-  private static Map<String, String> texts(JsonNode object) {
-    Map<String, String> out = new LinkedHashMap<>();
-    object.fields().forEachRemaining(field -> out.put(field.getKey(), field.getValue().asText()));
-    return out;
   }
 }
