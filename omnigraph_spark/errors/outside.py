@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from omnigraph_spark.errors.base import OmnigraphError
 
@@ -12,7 +13,18 @@ class StorageError(OmnigraphError):
     """The object store or file system failed."""
 
     code = "OMNIGRAPH_STORAGE"
-    remedy = "See the kind: transient (try again), configuration, permission, permanent, unknown."
+    #: Every kind there is, and what it asks for.
+    kinds: ClassVar = {
+        "transient": "try again",
+        "contention": "others were faster: try again",
+        "configuration": "correct the settings the message names",
+        "permission": "the keys or the user may not do this",
+        "not_found": "a file or version is gone",
+        "query": "Lance cannot evaluate the condition",
+        "permanent": "see the message",
+        "unknown": "it may have happened: look before you repeat a write",
+    }
+    remedy = f"See the kind: {'; '.join(f'{kind} ({asks})' for kind, asks in kinds.items())}."
     kind: str
     target: str
     detail: str

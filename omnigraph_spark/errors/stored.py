@@ -20,7 +20,9 @@ class FormatTooOldError(FormatError):
     """The graph was written in an older storage format."""
 
     code = "OMNIGRAPH_FORMAT_TOO_OLD"
-    remedy = "Upgrade the graph."
+    remedy = (
+        "Export the graph with the engine release that wrote it, then load it with a current one."
+    )
     root: str
     found: int
     supported: int
@@ -29,7 +31,7 @@ class FormatTooOldError(FormatError):
         return (
             f"graph {self.root!r} has storage format {self.found}, "
             f"this package reads format {self.supported}; "
-            f"upgrade the graph: export it with the engine release that wrote it, "
+            f"export it with the engine release that wrote it, "
             f"then load it with a current one"
         )
 
@@ -58,14 +60,16 @@ class FormatStampMissingError(FormatError):
 
     code = "OMNIGRAPH_FORMAT_STAMP_MISSING"
     remedy = (
-        "Upgrade the graph (the first format had no stamp), or finish the interrupted creation."
+        "Export the graph with the engine release that wrote it (the first format had no stamp) "
+        "and load it with a current one, or create it anew."
     )
     root: str
 
     def describe(self) -> str:
         return (
             f"the __manifest of graph {self.root!r} has no format stamp: it was written in "
-            f"storage format 1 or its creation was interrupted; upgrade the graph or create it anew"
+            f"storage format 1 or its creation was interrupted; export it with the engine release "
+            f"that wrote it, then load it with a current one, or create it anew"
         )
 
 

@@ -8,7 +8,8 @@ branch. So whoever makes one reserves the folder first, and deleting works on an
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 from uuid import uuid4
@@ -19,6 +20,13 @@ from omnigraph_spark.errors import (
     BranchInUseError,
     StorageError,
     UnsupportedError,
+)
+from omnigraph_spark.failpoints import (
+    BRANCH_FINISHED,
+    BRANCH_NAMED,
+    BRANCH_REMOVED,
+    BRANCH_RESERVED,
+    BRANCH_UNNAMED,
 )
 from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
 from omnigraph_spark.storage.objects import IN_DOUBT, objects_at
@@ -118,6 +126,7 @@ def create_branch(
         raise UnfinishedBranchError(own.uri)
     with ExitStack() as undo:
         undo.callback(store.delete, reservation)
+        BRANCH_RESERVED.reached()
         # Whoever held the reservation until now may have finished.
         _refuse_taken(dataset, own, settings)
         undo.callback(_delete_unless_ref, dataset, own, settings)
@@ -129,7 +138,19 @@ def create_branch(
                 undo.pop_all()
             raise
         undo.pop_all()
-    store.delete(reservation)
+    with already_made(dataset, name):
+        store.delete(reservation)
+    BRANCH_FINISHED.reached()
+
+
+@contextmanager
+def already_made(dataset: DatasetAddress, name: str) -> Iterator[None]:
+    """What fails once the ref is there leaves the branch: its maker is not told that it failed."""
+    try:
+        yield
+    except StorageError as error:
+        detail = f"branch {name!r} is there, and making sure of it failed: {error.detail}"
+        raise StorageError(IN_DOUBT, _ref(dataset, name), detail) from error
 
 
 def clone(
@@ -159,8 +180,10 @@ def clone(
         # path has letters that URLs escape: Lance spells the folder of refs wrongly there.
         elif not write_ref(dataset, own, from_branch, from_version, settings):
             raise BranchExistsError(own.branch or "") from error
+    BRANCH_NAMED.reached()
     if trunk.has_stable_row_ids:
-        keep_stable_row_ids(own, from_version, settings)
+        with already_made(dataset, own.branch or ""):
+            keep_stable_row_ids(own, from_version, settings)
 
 
 def finish_branch(dataset: DatasetAddress, branch: BranchFile, settings: StorageSettings) -> None:
@@ -223,7 +246,9 @@ def delete_branch(
         raise BranchInUseError(name, f"{', '.join(users)} began on it")
     # The ref first: without it the branch is gone, whatever becomes of the files.
     store.delete(_ref(dataset, name))
+    BRANCH_UNNAMED.reached()
     _delete_tree(DatasetAddress(dataset.root, dataset.path, name), settings, keep_data=keep_data)
+    BRANCH_REMOVED.reached()
 
 
 def _refuse_taken(dataset: DatasetAddress, own: DatasetAddress, settings: StorageSettings) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from omnigraph_spark.failpoints import FRAGMENTS_REWRITTEN
 from omnigraph_spark.storage.datasets import DatasetAddress, open_handle
 from omnigraph_spark.storage.protobuf import fields_of, number_of
 from omnigraph_spark.storage.settings import StorageSettings
@@ -46,6 +47,7 @@ class RewriteFragments:
         with lance_errors(self.address.uri):
             handle = open_handle(self.address, self.version, self.settings)
             done = json.loads(CompactionTask.from_json(self.task).execute(handle).json())
+        FRAGMENTS_REWRITTEN.reached()
         # What else Lance says of it can be as long as the rows.
         return json.dumps({_OLD: done[_OLD], _NEW: done[_NEW]}, separators=(",", ":"))
 

@@ -345,8 +345,9 @@ def _open_shared(
 def _open(
     address: DatasetAddress, version: int, settings: StorageSettings, block_bytes: int | None
 ) -> PinnedDataset:
+    more = {"storage_options": settings.for_lance(address.uri, reading=True)}
     with lance_errors(address.uri):
-        return PinnedDataset(open_handle(address, version, settings, block_bytes), address)
+        return PinnedDataset(open_handle(address, version, settings, block_bytes, more), address)
 
 
 # Lance runs threads that do not survive a fork, so a child starts with nothing open.

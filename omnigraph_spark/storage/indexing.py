@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from omnigraph_spark.failpoints import SEGMENT_BUILT, SEGMENTS_JOINED
 from omnigraph_spark.filters import is_present
 from omnigraph_spark.storage.datasets import DatasetAddress, open_handle, version_file
 from omnigraph_spark.storage.objects import objects_at
@@ -69,6 +70,7 @@ class BuildSegment:
                 fragment_ids=list(self.fragment_ids),
                 **_parameters(target),
             )
+        SEGMENT_BUILT.reached()
         return pack(segment)
 
 
@@ -95,6 +97,7 @@ class JoinSegments:
         discard_segments(
             target.address, [p.uuid for p in parts if p is not joined], target.settings
         )
+        SEGMENTS_JOINED.reached()
         kind, details = joined.index_details
         return pack(replace(joined, index_details=(kind, mark_details(details, joined.uuid))))
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from omnigraph_spark.errors import ConflictError, StorageError
+from omnigraph_spark.failpoints import LEDGER_BEGUN
 from omnigraph_spark.storage.changes import AppendChange
 from omnigraph_spark.storage.datasets import DatasetAddress, open_dataset, probe_version
 from omnigraph_spark.storage.fence import FenceInDoubtError, FenceRefusedError, commit_fenced
@@ -52,6 +53,7 @@ def append_once(
         if probe_version(address, settings) is None:
             with suppress(DatasetExistsError):
                 create_dataset(address, row.schema, settings)
+                LEDGER_BEGUN.reached()
         newest = probe_version(address, settings)
         if newest is None:
             raise StorageError("permanent", address.uri, "a dataset was created and is not there")

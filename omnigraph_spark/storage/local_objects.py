@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from uuid import uuid4
 
 from omnigraph_spark.errors import StorageError
-from omnigraph_spark.storage.objects import Listed, Stat
+from omnigraph_spark.storage.objects import Listed, Stat, StoredFile
 
 #: What a file system says of something that is not there, or could not be: a name it cannot store.
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
@@ -68,6 +68,18 @@ class LocalObjects:
             if error.errno in _ABSENT:
                 return []
             raise _failure(folder, error) from error
+
+    def files(self, folder: str) -> Iterator[StoredFile]:
+        with _failures(folder):
+            for below, _, names in os.walk(folder):
+                for name in names:
+                    path = os.path.join(below, name)
+                    # Deleted since it was listed.
+                    with suppress(FileNotFoundError):
+                        status = os.stat(path)
+                        yield StoredFile(
+                            os.path.relpath(path, folder), status.st_size, status.st_mtime
+                        )
 
     def exists(self, folder: str) -> bool:
         return os.path.exists(folder)

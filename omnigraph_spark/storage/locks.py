@@ -18,15 +18,21 @@ from contextlib import contextmanager
 from urllib.parse import quote
 
 from omnigraph_spark.errors import ConflictError, StorageError
-from omnigraph_spark.storage.leases import leased
+from omnigraph_spark.storage.leases import leased, waited_in_vain
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import is_s3, join
 
-#: How long to wait for another writer's effect window, which takes milliseconds per type.
+#: How long to wait for another writer's effect window, which takes milliseconds per type; longer
+#: only where a large merge is overtaken and looks again, or is the first write to a branch.
 WAIT_SECONDS = 120.0
 _FOLDER = "__recovery"
 _POLL_SECONDS = 0.005
+
+
+def lock_address(root: str, branch: str) -> str:
+    """Return where the lock of a branch lies."""
+    return join(root, _FOLDER, f"{quote(branch, safe='')}.lock")
 
 
 @contextmanager
@@ -34,16 +40,14 @@ def writer_lock(
     root: str, branch: str, settings: StorageSettings, wait_seconds: float = WAIT_SECONDS
 ) -> Iterator[None]:
     """Hold the lock of a branch; a `ConflictError` says that somebody else kept it too long."""
-    folder = join(root, _FOLDER)
-    path = join(folder, f"{quote(branch, safe='')}.lock")
+    path = lock_address(root, branch)
     if is_s3(root):
         with leased(objects_at(root, settings), path, wait_seconds):
             yield
         return
     with _failures(path):
-        os.makedirs(folder, exist_ok=True)
-        # Opened for writing, never written: the lock is the kernel's, the file only names it.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        descriptor = _open(path)
     try:
         with _failures(path):
             _acquire(descriptor, branch, wait_seconds)
@@ -52,12 +56,21 @@ def writer_lock(
         os.close(descriptor)
 
 
+def _open(path: str) -> int:
+    """Open the file of a lock, which is never written: the lock is the kernel's."""
+    try:
+        # For writing, which locks of network file systems ask for.
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except PermissionError:
+        # Another user made it, who shares the folder and not what is in it.
+        return os.open(path, os.O_RDONLY)
+
+
 def _acquire(descriptor: int, branch: str, wait_seconds: float) -> None:
     deadline = time.monotonic() + wait_seconds
     while not _try(descriptor):
         if time.monotonic() > deadline:
-            waited = f"another writer held branch {branch!r} for {wait_seconds:.0f} s"
-            raise ConflictError(waited)
+            raise ConflictError(waited_in_vain(f"branch {branch!r}", wait_seconds))
         # Waiting for a lock, with jitter so that many waiters do not move in step.
         time.sleep(_POLL_SECONDS * (1 + random.random()))
 

@@ -16,6 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from omnigraph_spark.errors import StorageError
+from omnigraph_spark.failpoints import MANIFEST_COMPACTED, MANIFEST_REWRITTEN
 from omnigraph_spark.storage.datasets import DatasetAddress, PinnedDataset, open_handle
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
@@ -149,6 +150,7 @@ def compact_fragments(
             for task in Compaction.plan(handle, {}).tasks:
                 rewritten.append(json.loads(task.execute(handle).json()))  # noqa: PERF401
             if rewritten:
+                MANIFEST_REWRITTEN.reached()
                 groups = [
                     LanceOperation.RewriteGroup(
                         _fragments(result["original_fragments"]),
@@ -164,6 +166,7 @@ def compact_fragments(
                     max_retries=0,
                     **_asking(slot),
                 )
+                MANIFEST_COMPACTED.reached()
             return Landed(int(handle.version), len(handle.get_fragments()))
     except StorageError as error:
         lost = _lost_or_raise(slot, error)

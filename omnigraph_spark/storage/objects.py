@@ -36,6 +36,14 @@ class Stat(NamedTuple):
     e_tag: str
 
 
+class StoredFile(NamedTuple):
+    """One object at any depth below a listed folder, and when the store says it was written."""
+
+    name: str
+    size_bytes: int
+    modified_s: float
+
+
 class ObjectStore(Protocol):
     """What both kinds of storage offer; addresses are canonical (see `uri`)."""
 
@@ -53,6 +61,9 @@ class ObjectStore(Protocol):
 
     def folders(self, folder: str) -> list[str]:
         """Return the names of the folders directly in a folder, in byte order."""
+
+    def files(self, folder: str) -> Iterator[StoredFile]:
+        """Yield all objects below a folder at any depth, in no order; a missing one is empty."""
 
     def exists(self, folder: str) -> bool:
         """Tell whether anything lies at or below a folder."""

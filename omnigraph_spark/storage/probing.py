@@ -47,6 +47,12 @@ def version_file(address: DatasetAddress, version: int) -> str:
     return join(address.uri, "_versions", f"{_LARGEST - version:020d}.manifest")
 
 
+def version_of(name: str) -> int | None:
+    """Return the version whose manifest has this name; None for any other file."""
+    found = _VERSION_FILE.match(name)
+    return None if found is None else _LARGEST - int(found[1])
+
+
 def probe_version(address: DatasetAddress, settings: StorageSettings) -> VersionTag | None:
     """Return the newest version with one listing request, or None when there is no dataset."""
     newest = probe_versions(address, settings, 1)
@@ -61,9 +67,9 @@ def probe_versions(
     # A handful is enough: only staged manifests of a commit in flight can sort before the newest.
     listed = store.listing(join(address.uri, "_versions"), page_size=8)
     found = (
-        VersionTag(_LARGEST - int(version[1]), e_tag)
+        VersionTag(number, e_tag)
         for name, e_tag in listed
-        if (version := _VERSION_FILE.match(name))
+        if (number := version_of(name)) is not None
     )
     return list(islice(found, count))
 

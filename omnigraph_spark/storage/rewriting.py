@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph_spark.failpoints import DELETIONS_STAGED, MERGE_STAGED
 from omnigraph_spark.storage.changes import (
     Change,
     DeleteChange,
@@ -68,6 +69,7 @@ def stage_merge(
         # With an index on the key a second update of the same row fails as ambiguous.
         merge.conflict_retries(0).use_index(False)
         transaction, counts = merge.execute_uncommitted(table)
+    MERGE_STAGED.reached()
     change = MergeChange(version, pickle.dumps(transaction.operation))
     return change, counts["num_inserted_rows"], counts["num_updated_rows"]
 
@@ -223,6 +225,7 @@ def _delete(
 
 def _delete_offsets(handle: LanceDataset, fragment_id: int, offsets: Sequence[int]) -> str | None:
     left = handle.get_fragment(fragment_id).delete_rows(list(offsets))
+    DELETIONS_STAGED.reached()
     return None if left is None else json.dumps(left.to_json(), separators=(",", ":"))
 
 

@@ -13,8 +13,9 @@ from uuid import uuid4
 
 from omnigraph_spark.errors import StorageError
 from omnigraph_spark.storage.credentials import Keys
-from omnigraph_spark.storage.objects import IN_DOUBT, Listed, Stat
+from omnigraph_spark.storage.objects import IN_DOUBT, Listed, Stat, StoredFile
 from omnigraph_spark.storage.s3_failures import code_of, s3_failures, was_retried
+from omnigraph_spark.storage.s3_patience import ask_busy_servers_again, tries
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import split_s3
 
@@ -38,13 +39,14 @@ class S3Objects:
 
         self._place = settings.place()
         self._client: S3Client = boto3.client("s3", **settings.for_boto3(keys))
+        ask_busy_servers_again(self._client, settings.retries)
 
     def read(self, address: str) -> bytes | None:
         from botocore.exceptions import IncompleteReadError, ResponseStreamingError
 
         bucket, key = split_s3(address)
         with self._failures(address):
-            for left in reversed(range(_TRIES)):
+            for left in tries(_TRIES):
                 try:
                     # boto3 repeats the request, but not the reading of an answer that broke off.
                     return self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
@@ -83,6 +85,17 @@ class S3Objects:
                 for page in pages
                 for found in page.get("CommonPrefixes", ())
             ]
+
+    def files(self, folder: str) -> Iterator[StoredFile]:
+        bucket, key = split_s3(folder)
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=f"{key}/"
+        )
+        with self._failures(folder):
+            for page in pages:
+                for found in page.get("Contents", ()):
+                    name = found["Key"].removeprefix(f"{key}/")
+                    yield StoredFile(name, found["Size"], found["LastModified"].timestamp())
 
     def exists(self, folder: str) -> bool:
         bucket, key = split_s3(folder)
@@ -133,7 +146,7 @@ class S3Objects:
 
         bucket, key = split_s3(address)
         attempt, doubtful = uuid4().hex, False
-        for _ in range(_TRIES):
+        for _ in tries(_TRIES):
             with self._failures(address, writing=True, doubtful=doubtful):
                 try:
                     put = self._client.put_object(

@@ -54,14 +54,22 @@ CREDENTIALS = "credentials"
 _KEYS = frozenset({"aws_access_key_id", "aws_secret_access_key", "aws_session_token"})
 #: All ways to say who signs; one layer's say replaces what the layers below it said.
 _SIGNING = _KEYS | {CREDENTIALS, "aws_profile", "aws_skip_signature"}
-#: Lance's own patience: an open that fails asks four times what is repeated here three times, and
-#: without an answer each would wait half a minute, three minutes in all.
+#: Lance's patience: a busy server is asked again for a quarter of a minute, with pauses that grow
+#: and have jitter; one that says nothing is given up within half a minute. Left alone Lance waits
+#: longer, does all that four times over, and gives busy servers up within a second.
 _PATIENCE = {
-    "client_max_retries": "3",
-    "client_retry_timeout": "30",
+    "client_max_retries": "20",
+    "client_retry_timeout": "15",
     "connect_timeout": "3s",
+    # Until an answer begins: a part of an upload, and those beside it, have to be through by then.
+    "read_timeout": "25s",
     "timeout": "30s",
+    "lance_aimd_max_retries": "0",
 }
+#: The same for handles that are read from: what these fetch of files, Lance does four times over.
+_READING = {"client_retry_timeout": "6", "read_timeout": "7s"}
+#: How often boto3 repeats a request of a control file, which is small.
+_RETRIES = "3"
 _DEFAULT_REGION = "us-east-1"
 
 
@@ -143,14 +151,15 @@ class StorageSettings:
         """Return the keys for an address that have to be fetched; None where nothing has."""
         return self.source.keys() if self.source is not None and is_s3(address) else None
 
-    def for_lance(self, address: str) -> dict[str, str]:
+    def for_lance(self, address: str, *, reading: bool = False) -> dict[str, str]:
         """Return the storage options Lance takes for an address; a local path needs none."""
         if not is_s3(address):
             return {}
         keys = self.keys(address)
         given = {name: value for name, value in self.known.items() if name != "aws_profile"}
         region = {"aws_region": _DEFAULT_REGION} if "aws_endpoint" in given else {}
-        return _PATIENCE | region | given | (keys.settings() if keys else {})
+        patience = _PATIENCE | _READING if reading else _PATIENCE
+        return patience | region | given | (keys.settings() if keys else {})
 
     def for_boto3(self, keys: Keys | None = None) -> dict[str, Any]:
         """Return the arguments of ``boto3.client("s3", ...)``, signing with keys of `source`."""
@@ -173,13 +182,23 @@ class StorageSettings:
             "config": Config(
                 # A wrong endpoint is reported within seconds; boto3 waits between tries, longer
                 # each time and never two clients alike: for three retries, seven seconds at most.
+                # Four tries without an answer take 23 seconds at most.
                 connect_timeout=3,
-                read_timeout=20,
-                retries={"total_max_attempts": 1 + _retries(known), "mode": "standard"},
+                read_timeout=4,
+                retries={"total_max_attempts": 1 + self.retries, "mode": "standard"},
                 s3={"addressing_style": "path" if path_style else "auto"},
                 **unsigned,
             ),
         }
+
+    @property
+    def retries(self) -> int:
+        """How often a request of a control file is repeated."""
+        text = self.known.get("client_max_retries", _RETRIES)
+        if not text.isdecimal():
+            accepted = "a whole number, zero or more"
+            raise InvalidOptionError("storage.client_max_retries", text, accepted)
+        return int(text)
 
     def place(self) -> str:
         """Name the server these settings lead to, for errors."""
@@ -200,14 +219,6 @@ def _source(known: Mapping[str, Any]) -> CredentialSource | None:
     if "aws_access_key_id" in known or _is_unsigned(known):
         return None
     return chain_source(known.get("aws_profile"))
-
-
-def _retries(known: Mapping[str, str]) -> int:
-    text = known.get("client_max_retries", _PATIENCE["client_max_retries"])
-    if not text.isdecimal():
-        accepted = "a whole number, zero or more"
-        raise InvalidOptionError("storage.client_max_retries", text, accepted)
-    return int(text)
 
 
 def _is_unsigned(known: Mapping[str, Any]) -> bool:

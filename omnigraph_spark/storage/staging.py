@@ -7,7 +7,9 @@ killed process stay behind unreferenced and harm nothing.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -15,6 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from omnigraph_spark.errors import StorageError
+from omnigraph_spark.failpoints import ROWS_STAGED
 from omnigraph_spark.storage.blob_values import stored_batches
 from omnigraph_spark.storage.datasets import DatasetAddress, PinnedDataset, probe_version
 from omnigraph_spark.storage.fresh_rows import Tally, forget_rows, kept_rows
@@ -128,6 +131,7 @@ def stage_fragments(
         incoming.raise_own_failure()
         raise
     _check_written(address, written, settings)
+    ROWS_STAGED.reached()
     return written
 
 
@@ -149,6 +153,16 @@ def staged_file(fragment: FragmentMetadata) -> StagedFile:
     text = json.dumps(fragment.to_json(), separators=(",", ":"))
     # Lance's path is a text of a class of its own, which does not pickle.
     return StagedFile(str(file.path), text, fragment.physical_rows, file.file_size_bytes or 0)
+
+
+@contextmanager
+def leftovers_told() -> Iterator[None]:
+    """Warn of files that no version names and that stay: what is being reported matters more."""
+    try:
+        yield
+    except StorageError as error:
+        # Of who deletes, the caller's caller is told: in between are two frames of the context.
+        warnings.warn(f"files that no version names stayed behind: {error}", stacklevel=4)
 
 
 def discard(

@@ -47,7 +47,8 @@ def look(root: str) -> State | None:
         graph = og.open(root, mode="r")
     except (GraphNotFoundError, DamagedGraphError):
         # What a creation left behind before the graph was there.
-        law(not Path(root, "__manifest/_versions").exists(), f"{root} has a manifest and no reader")
+        versions = [*Path(root, "__manifest/_versions").glob("*.manifest")]
+        law(not versions, f"{root} has a manifest and no reader")
         return None
     return {branch.name: look_at(graph.as_branch(branch.name)) for branch in graph.branches()}
 

@@ -47,17 +47,18 @@ class Processes:
 
     def __init__(self, server: subprocess.Popen[str], folder: Path) -> None:
         self._server = server
-        self._log = folder / "log"
+        #: The changes of the call that is watched.
+        self.log = folder / "log"
 
     def call(self, work: str, root: Path | str, *args: Any, cut: Cut | None = None) -> Ended:
         """Run ``module:function(root, *args)`` in a process of its own."""
-        self._log.unlink(missing_ok=True)
+        self.log.unlink(missing_ok=True)
         asked = {
             "work": work,
             "root": str(root),
             "args": args,
             "cut": None if cut is None else asdict(cut),
-            "log": str(self._log),
+            "log": str(self.log),
         }
         assert self._server.stdin is not None
         assert self._server.stdout is not None
@@ -77,9 +78,9 @@ class Processes:
         return ended.value
 
     def _events(self) -> tuple[Event, ...]:
-        if not self._log.exists():
+        if not self.log.exists():
             return ()
-        return tuple(map(Event.parse, self._log.read_text(encoding="utf-8").splitlines()))
+        return tuple(map(Event.parse, self.log.read_text(encoding="utf-8").splitlines()))
 
 
 def missing() -> str:

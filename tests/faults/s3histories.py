@@ -1,8 +1,9 @@
 """Random histories of one graph in a bucket behind a network that fails by seed, and their judge.
 
-After every step the graph is recovered past the network and compared with a model: a step that was
+After every call the graph is recovered past the network and compared with a model: a step that was
 told to have landed is there, one that failed is not, and of one whose outcome is unknown all or
-nothing is. `python -m tests.faults.s3histories 200` runs as many and prints the ledger.
+nothing is; the other branch is as it was. `python -m tests.faults.s3histories 200 0 versitygw` runs
+as many, from a seed on, on that server (moto without a name), and prints the ledger.
 """
 
 from __future__ import annotations
@@ -12,26 +13,27 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
-import pyarrow as pa
-
 import omnigraph_spark as og
+from omnigraph_spark.errors import StorageError
 from omnigraph_spark.storage import leases
-from tests.faults.s3graphs import Place, outcome, place_social, state_of
+from omnigraph_spark.storage.objects import IN_DOUBT
+from tests.engine.object_stores import Server, running
+from tests.faults.s3graphs import Place, place_social, state_of
+from tests.faults.s3model import DEV, MAIN, Action, Rows, World, draw_step
 from tests.faults.s3proxy import S3Proxy, s3_proxy, seeded
-from tests.helpers.s3 import S3Server, s3_server
+from tests.helpers.s3 import s3_server
 
 STEPS = 5
 #: The share of requests that meet a fault; a commit takes some forty.
 RATE = 0.05
-UNKNOWN = ("OMNIGRAPH_OUTCOME_UNKNOWN", "OMNIGRAPH_RECOVERY_REQUIRED")
-
-#: People by name with their age, companies, and who knows whom by the edge's id.
-Model = tuple[dict[str, int], frozenset[str], dict[str, tuple[str, str]]]
-Step = Callable[[og.Graph], object]
+LANDED, REFUSED = "landed", "OMNIGRAPH_MERGE_CONFLICTS"
+#: What the maker of a ref is told when nobody knows whether it is there.
+DOUBT = "in doubt"
+UNKNOWN = ("OMNIGRAPH_OUTCOME_UNKNOWN", "OMNIGRAPH_RECOVERY_REQUIRED", DOUBT)
 
 
 @dataclass
@@ -54,81 +56,85 @@ class Ledger:
         )
 
 
-def model_of(graph: og.Graph) -> Model:
+def seen(place: Place) -> World:
+    """What every branch holds, recovered as others do it."""
+    branches = {branch.name for branch in place.recovered().branches()}
+    assert branches <= {MAIN, DEV}, branches
+    dev = _rows(place.recovered(DEV)) if DEV in branches else None
+    return World(_rows(place.recovered()), dev)
+
+
+def _rows(graph: og.Graph) -> Rows:
     state = state_of(graph)
-    return (
-        {name: row["age"] for name, row in state["node:Person"].items()},
-        frozenset(state["node:Company"]),
-        {id_: (row["src"], row["dst"]) for id_, row in state["edge:Knows"].items()},
+    return Rows(
+        people={name: row["age"] for name, row in state["node:Person"].items()},
+        companies=frozenset(state["node:Company"]),
+        knows={id_: (row["src"], row["dst"]) for id_, row in state["edge:Knows"].items()},
     )
 
 
-def draw_step(draw: random.Random, number: int, model: Model) -> tuple[str, Step, Model]:
-    """Draw what to do next; return its name, how to do it and what it makes of the model."""
-    people, companies, knows = model
-    new, someone = f"p{number}", draw.choice(sorted(people))
-    match draw.choice(("append", "merge", "both", "overwrite", "delete")):
-        case "append":
-            rows = pa.table({"name": [new], "age": [number]})
-            after = ({**people, new: number}, companies, knows)
-            return "append", lambda graph: graph.write(rows, "Person"), after
-        case "merge":
-            rows = pa.table({"name": [someone, new], "age": [number, number]})
-            after = ({**people, someone: number, new: number}, companies, knows)
-            return "merge", lambda graph: graph.write(rows, "Person", mode="merge"), after
-        case "both":
-
-            def both(graph: og.Graph) -> None:
-                with graph.transaction() as tx:
-                    tx.append("Person", pa.table({"name": [new], "age": [number]}))
-                    edge = {"id": [f"k-{new}"], "src": [new], "dst": [someone]}
-                    tx.append("Knows", pa.table(edge))
-
-            edges = {**knows, f"k-{new}": (new, someone)}
-            return "both", both, ({**people, new: number}, companies, edges)
-        case "overwrite":
-            rows = pa.table({"name": [f"c{number}"]})
-            after = (people, frozenset({f"c{number}"}), knows)
-            return "overwrite", lambda graph: graph.write(rows, "Company", mode="overwrite"), after
-    if len(people) < 3:
-        return "nothing", lambda graph: None, model
-    left = {name: age for name, age in people.items() if name != someone}
-    edges = {id_: ends for id_, ends in knows.items() if someone not in ends}
-    return "delete", lambda graph: graph.delete("Person", ids=[someone]), (left, companies, edges)
-
-
-def run_history(server: S3Server, proxy: S3Proxy, seed: int, ledger: Ledger) -> None:
+def run_history(server: Server, proxy: S3Proxy, seed: int, ledger: Ledger) -> None:
     """Run one history and note what happened."""
     place = place_social(server, proxy)
     draw = random.Random(seed)
-    model = model_of(place.beside())
+    world = seen(place)
     for number in range(STEPS):
-        name, step, after = draw_step(draw, number, model)
+        name, actions = draw_step(draw, number, world)
         with proxy.faults(seeded(seed * 1000 + number, RATE)), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            told = outcome(lambda step=step: step(place.open(retries=2)))
+            for action in actions:
+                before, told = world, _told(action, place)
+                if told != LANDED:
+                    break
+                world = action.after or world
             ledger.faults += proxy.ledger()
         proxy.arrived()
         ledger.told[f"{name}: {told}"] += 1
-        model = _judged(place, told, model, after, f"seed {seed}, step {number}, {name}", ledger)
+        which = f"seed {seed}, step {number}, {name}"
+        # What the last call was made on: those before it landed.
+        world = _judged(place, told, action, before, which, ledger)
     ledger.histories += 1
 
 
-def _judged(
-    place: Place, told: str, before: Model, after: Model, which: str, ledger: Ledger
-) -> Model:
+def _told(action: Action, place: Place) -> str:
+    """Do it; what its caller was told."""
     try:
-        found = model_of(place.recovered())
-    except AssertionError as broken:
-        ledger.violations.append(f"{which}: told {told}, then {broken}")
-        return model_of(place.beside())
-    allowed = {"landed": [after]}.get(told, [before, after] if told in UNKNOWN else [before])
-    if found not in allowed:
-        ledger.violations.append(f"{which}: told {told}, found {found}, not in {allowed}")
-    return found
+        action.run(place.open(action.branch, retries=2))
+    except StorageError as error:
+        return DOUBT if action.is_ref and error.kind == IN_DOUBT else error.code
+    except og.OmnigraphError as error:
+        return error.code
+    return LANDED
 
 
-def run_histories(server: S3Server, seeds: Sequence[int], seconds: float | None = None) -> Ledger:
+def _judged(
+    place: Place, told: str, action: Action, before: World, which: str, ledger: Ledger
+) -> World:
+    """Compare what is there with what may be there; return what is."""
+    try:
+        found = seen(place)
+    except (AssertionError, og.OmnigraphError) as broken:
+        ledger.violations.append(f"{which}: told {told}, then {broken!r}")
+        return before
+    for world in _allowed(told, action, before):
+        if world.looks_like(found):
+            return world
+    ledger.violations.append(f"{which}: told {told}, found {found}, before {before}, {action}")
+    return World(found.main, found.dev, base=before.base or found.dev)
+
+
+def _allowed(told: str, action: Action, before: World) -> list[World]:
+    # What does not go together must be refused, and nothing else.
+    if told == (LANDED if action.after is None else REFUSED):
+        return []
+    if action.after is None:
+        return [before]
+    if told == LANDED:
+        return [action.after]
+    return [before, action.after] if told in UNKNOWN else [before]
+
+
+def run_histories(server: Server, seeds: Sequence[int], seconds: float | None = None) -> Ledger:
     """Run histories, all of them or for as long as there is time."""
     ledger, began = Ledger(), time.monotonic()
     # Nobody waits half a minute for a writer whose last request was lost.
@@ -141,11 +147,10 @@ def run_histories(server: S3Server, seeds: Sequence[int], seconds: float | None 
 
 
 def main() -> None:
-    """Run as many histories as the first argument says, from the seed the second one names."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    with s3_server() as server:
-        print(run_histories(server, range(first, first + count)), flush=True)
+    """Run as many histories as the first argument says, from a seed on, on a server."""
+    count, first, name = [*sys.argv[1:], *("200", "0", "moto")[len(sys.argv) - 1 :]]
+    with s3_server() as moto, running(name, moto) as server:
+        print(run_histories(server, range(int(first), int(first) + int(count))), flush=True)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ class Fault(StrEnum):
     EXPIRED = "400 ExpiredToken, not done"
     DENIED = "403 AccessDenied, not done"
     CONFLICT = "409 ConditionalRequestConflict, not done"
+    #: Until whoever asked gives up, at most `S3Proxy.silent_seconds`.
+    SILENT = "taken, and never answered"
     #: Only in plans that wait for it (`S3Proxy.arrived`): nothing tells it from one that was lost.
     DELAYED = "the connection lost, and done a moment later"
 
@@ -91,6 +93,18 @@ def sometimes(fault: Fault, where: Callable[[Call], bool], which: Sequence[int])
     return plan
 
 
+def burst(fault: Fault, begins: Callable[[Call], bool], seconds: float) -> Plan:
+    """From the first request of a kind on, strike all requests for some seconds."""
+    began: list[float] = []
+
+    def plan(call: Call) -> Fault | None:
+        if not began and begins(call):
+            began.append(time.monotonic())
+        return fault if began and time.monotonic() - began[0] < seconds else None
+
+    return plan
+
+
 #: What a seeded plan draws from, and how often; latency most, as in life.
 _WEIGHTS = {
     Fault.RESET: 3,
@@ -100,12 +114,17 @@ _WEIGHTS = {
     Fault.TRUNCATED: 2,
     Fault.STALE_LIST: 2,
     Fault.DELAYED: 2,
+    # Conditional puts are few, and these two end the writer: there is no second try.
+    Fault.CONFLICT: 4,
+    Fault.EXPIRED: 1,
+    Fault.DENIED: 1,
 }
-#: The kinds of requests that a fault suits, where not all.
-_SUITS = {
-    Fault.TRUNCATED: ("GET", "LIST"),
-    Fault.STALE_LIST: ("LIST",),
-    Fault.DELAYED: ("PUT", "POST", "DELETE"),
+#: The requests that a fault suits, where not all.
+_SUITS: dict[Fault, Callable[[Call], bool]] = {
+    Fault.TRUNCATED: lambda call: call.kind in ("GET", "LIST"),
+    Fault.STALE_LIST: lambda call: call.kind == "LIST",
+    Fault.DELAYED: lambda call: call.kind in ("PUT", "POST", "DELETE"),
+    Fault.CONFLICT: lambda call: call.conditional,
 }
 
 
@@ -122,8 +141,8 @@ def seeded(seed: int, rate: float) -> Plan:
         with lock:
             struck = draw.random() < rate
             fault = draw.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
-        suits = call.kind in _SUITS.get(fault, (call.kind,))
-        return fault if struck and suits else None
+        suits = _SUITS.get(fault, lambda call: True)
+        return fault if struck and suits(call) else None
 
     return plan
 
@@ -137,6 +156,9 @@ class S3Proxy:
         self.plan: Plan = no_faults
         self.late_seconds = 0.05
         self.delay_seconds = 0.3
+        self.silent_seconds = 60.0
+        #: Ends all silence.
+        self.heard = threading.Event()
         self._delayed: list[threading.Timer] = []
         self.struck: list[tuple[Fault, Call]] = []
         self.calls: list[Call] = []
@@ -156,10 +178,12 @@ class S3Proxy:
     def faults(self, plan: Plan) -> Iterator[list[tuple[Fault, Call]]]:
         """Follow a plan for as long as the block lasts; yields what was struck."""
         self.struck, self.plan = [], plan
+        self.heard.clear()
         try:
             yield self.struck
         finally:
             self.plan = no_faults
+            self.heard.set()
 
     def ledger(self) -> Counter[str]:
         """How many requests of which kind met which fault since `faults` began."""
@@ -232,7 +256,9 @@ def _handler(proxy: S3Proxy) -> type[BaseHTTPRequestHandler]:
                 .split("/")[0],
             )
             fault = proxy.decide(call)
-            if fault is Fault.RESET:
+            if fault is Fault.SILENT:
+                proxy.heard.wait(proxy.silent_seconds)
+            if fault in (Fault.RESET, Fault.SILENT):
                 return self._reset()
             if fault is Fault.SLOW_DOWN:
                 return self._refuse(503, "SlowDown", "Please reduce your request rate.")

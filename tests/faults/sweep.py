@@ -158,9 +158,14 @@ class Place:
             law(told == ours, f"the engine exports other rows of {branch} than we read")
 
 
+def decides(event: Event) -> bool:
+    """Tell whether a change decides something."""
+    return _DECIDING.search(event.path) is not None
+
+
 def deciding_cuts(events: Sequence[Event]) -> list[int]:
     """The cuts right after every change that decides something, and before any change."""
-    after = (at for at, event in enumerate(events, 1) if _DECIDING.search(event.path))
+    after = (at for at, event in enumerate(events, 1) if decides(event))
     return [0, *after]
 
 

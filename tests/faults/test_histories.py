@@ -17,7 +17,9 @@ from tests.faults.processes import Processes
 pytestmark = pytest.mark.slow
 
 SEEDS = range(40)
-LENGTH = 4
+#: As long as fits into a minute: a step takes about 0.11 s, judged by every law.
+LENGTH = 12
+WITH_ENGINE = 8
 #: Seeds whose history broke a law once, with their length: writes that another one overtook, namely
 #: two that broke a rule only in the state they were planned on, a deletion after a merge that
 #: changed no value, one that found nothing to delete before the other one came.
@@ -49,7 +51,7 @@ def test_every_law_holds_when_the_engine_takes_turns(
 ) -> None:
     """RS-27."""
     root = Path(shutil.copytree(original, tmp_path / "g"))
-    History(root, seed, processes, engine=True).run(2 * LENGTH)
+    History(root, seed, processes, engine=True).run(WITH_ENGINE)
 
 
 @pytest.mark.parametrize(("seed", "length"), REGRESSIONS)

@@ -15,10 +15,13 @@ import pyarrow as pa
 import pytest
 
 import omnigraph_spark as og
+from omnigraph_spark import failpoints as points
+from omnigraph_spark.failpoints import Failpoint
+from omnigraph_spark.recovery import observe
 from omnigraph_spark.storage import leases
-from tests.faults.s3graphs import Place, State, outcome, place_social
+from tests.faults.s3graphs import Place, State, outcome, place_social, state_of
 from tests.faults.s3proxy import Call, Fault, Plan, S3Proxy, s3_proxy
-from tests.helpers.crashes import WORKS, load, write_dev
+from tests.helpers.crashes import WORKS, crashing, load, write_dev
 from tests.helpers.s3 import S3Server
 
 pytestmark = pytest.mark.slow
@@ -47,8 +50,14 @@ def with_two_lines(graph: og.Graph) -> None:
     graph.write(pa.table({"name": ["Zed"]}), "Person")
 
 
+def append(graph: og.Graph) -> None:
+    """One type, a row more."""
+    graph.write(pa.table({"name": ["Carol"], "age": [7]}), "Person", actor="act-crash")
+
+
 #: Name: what comes before, the work, and the branch it changes.
 CASES: dict[str, tuple[Callable[[og.Graph], object], Callable[[og.Graph], object], str]] = {
+    "append": (lambda graph: None, append, "main"),
     "load": (lambda graph: None, load, "main"),
     "overwrite": (lambda graph: None, WORKS["overwrite"], "main"),
     "delete": (lambda graph: None, WORKS["delete"], "main"),
@@ -133,3 +142,45 @@ def test_a_writer_that_dies_after_any_change_leaves_all_or_nothing(
     print(f"\n{name}: {changes} changes, cuts {ends}")
     assert {end for _, _, end in ends} <= {"before", "after"}
     assert "before" in {end for _, _, end in ends}
+
+
+def crashed(s3: S3Server, proxy: S3Proxy, point: Failpoint) -> Place:
+    """A graph whose writer died at a point, longer ago than a lease lasts."""
+    place = place_social(s3, proxy)
+    with crashing(point):
+        load(og.open(place.root, storage=place.direct))
+    return place
+
+
+@pytest.mark.parametrize(
+    ("point", "finished"), [(points.DATASET_COMMITTED, False), (points.BEFORE_PUBLISH, True)]
+)
+def test_a_recovery_that_dies_after_any_change_is_carried_on_by_the_next(
+    s3: S3Server,
+    proxy: S3Proxy,
+    point: Failpoint,
+    finished: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """RS-18: undoing and finishing end where one that nobody disturbed ends, and only once."""
+    monkeypatch.setattr(observe, "_LEASE_US", 0)
+    place = crashed(s3, proxy, point)
+    pre = place.state()
+    with proxy.faults(lambda call: None):
+        seen = len(proxy.calls)
+        place.open().recover()
+        changes = sum(call.kind in _CHANGES for call in proxy.calls[seen:])
+    expected = place.state()
+    assert (expected != pre) is finished
+    assert changes > 2
+    for cut in range(changes % EVERY, changes, EVERY):
+        place = crashed(s3, proxy, point)
+        with proxy.faults(dead_after(cut)), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            outcome(lambda place=place: place.open(retries=0).recover())
+        graph = place.recovered()
+        assert state_of(graph) == expected, cut
+        work = [commit for commit in graph.history() if commit.actor == "act-crash"]
+        recoveries = [c for c in graph.history() if c.actor == "omnigraph:recovery"]
+        assert len(work) + len(recoveries) <= 1, cut
+        assert og.open(place.root, storage=place.direct).recover() == []

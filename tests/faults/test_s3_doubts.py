@@ -136,6 +136,25 @@ def test_a_branch_whose_ref_is_not_acknowledged_is_made_and_not_refused(
     assert "Dora" in state_of(place.recovered("dev"))["node:Person"]
 
 
+@pytest.mark.parametrize("last", ["DELETE", "LIST"])
+def test_a_branch_that_was_made_and_cannot_be_looked_at_is_not_called_a_failure(
+    place: Place, proxy: S3Proxy, last: str
+) -> None:
+    made = [False]
+
+    def then_denied(call: Call) -> Fault | None:
+        denied = made[0] and call.kind == last
+        made[0] = made[0] or new_ref(call)
+        return Fault.DENIED if denied else None
+
+    with proxy.faults(then_denied) as faults, pytest.raises(StorageError) as raised:
+        place.open().create_branch("dev")
+    assert faults
+    assert raised.value.kind == IN_DOUBT
+    place.open("dev").write(pa.table({"name": ["Dora"]}), "Person")
+    assert "Dora" in state_of(place.recovered("dev"))["node:Person"]
+
+
 def test_a_ref_that_arrives_late_finds_its_branch(place: Place, proxy: S3Proxy) -> None:
     """Whoever made it was told of a doubt; the folder it needs was not thrown away."""
     late = always(Fault.DELAYED, new_ref)

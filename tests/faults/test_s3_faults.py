@@ -6,6 +6,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from omnigraph_spark.errors import OutcomeUnknownError, StorageError
 from omnigraph_spark.recovery import observe
 from omnigraph_spark.storage import leases
 from tests.faults.s3graphs import Place, assert_settled, outcome, place_social, state_of
-from tests.faults.s3proxy import Call, Fault, S3Proxy, always, once, s3_proxy, sometimes
+from tests.faults.s3proxy import Call, Fault, S3Proxy, always, burst, once, s3_proxy, sometimes
 from tests.helpers.crashes import load
 from tests.helpers.s3 import S3Server
 
@@ -291,6 +292,70 @@ def test_a_server_that_never_answers_is_given_up_in_bounded_time(
     assert_pre_or_post(place, before, False if told == "OMNIGRAPH_STORAGE" else None)
 
 
+def test_a_server_that_takes_requests_and_stays_silent_is_given_up_within_half_a_minute(
+    s3: S3Server, proxy: S3Proxy
+) -> None:
+    """Opening, whose requests are boto3's; reading and writing, which are Lance's: all at once."""
+    places = [place_social(s3, proxy) for _ in range(3)]
+    unheard, unread, unwritten = (place.root.split("/")[2] for place in places)
+    reader, writer = places[1].open(), places[2].open()
+
+    def of(bucket: str, *kinds: str, holds: str = "") -> Callable[[Call], bool]:
+        return lambda call: call.path.startswith(f"/{bucket}") and kind(*kinds, holds=holds)(call)
+
+    silent = (
+        of(unheard, "LIST", "GET"),
+        of(unread, "GET", holds="/data/"),
+        of(unwritten, "PUT", holds="/data/"),
+    )
+
+    def told(action: Callable[[], object]) -> tuple[str, float]:
+        began = time.monotonic()
+        with pytest.raises(StorageError) as raised:
+            action()
+        return str(raised.value), time.monotonic() - began
+
+    actions: list[Callable[[], object]] = [
+        places[0].open,
+        lambda: reader.snapshot().arrow("Person"),
+        lambda: load(writer),
+    ]
+
+    def plan(call: Call) -> Fault | None:
+        return Fault.SILENT if any(one(call) for one in silent) else None
+
+    with proxy.faults(plan), ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(told, actions))
+    for (text, seconds), bucket in zip(results, (unheard, unread, unwritten), strict=True):
+        assert proxy.endpoint in text
+        assert bucket in text
+        assert seconds < 30.0, text
+    assert places[2].state() == places[0].state()
+
+
+#: Requests of control files, and Lance's: rows read, rows written, a version made.
+BURSTS = {
+    "opening": kind("LIST"),
+    "reading": kind("GET", holds="/data/"),
+    "staging": kind("PUT", holds="/data/"),
+    "publishing": MANIFEST,
+}
+
+
+@pytest.mark.parametrize("name", BURSTS)
+def test_a_server_that_is_overloaded_for_some_seconds_is_outlasted(
+    place: Place, proxy: S3Proxy, name: str
+) -> None:
+    """RS-61."""
+    before = place.state()
+    with proxy.faults(burst(Fault.SLOW_DOWN, BURSTS[name], 4.0)) as faults:
+        graph = place.open()
+        assert state_of(graph) == before
+        load(graph)
+    assert faults
+    assert_pre_or_post(place, before, True)
+
+
 # -- reading -------------------------------------------------------------------------------------
 
 
@@ -309,11 +374,12 @@ def test_an_answer_that_always_breaks_off_is_an_error_and_never_fewer_rows(
 ) -> None:
     """RS-63."""
     place = place_social(s3, proxy)
+    storage = {**place.proxied, "client_max_retries": "2"}
     with (
         proxy.faults(always(Fault.TRUNCATED, kind("GET", holds=folder))) as faults,
         pytest.raises(og.OmnigraphError),
     ):
-        state_of(og.open(place.root, mode="r", storage=place.proxied))
+        state_of(og.open(place.root, mode="r", storage=storage))
     assert faults
 
 
@@ -346,6 +412,50 @@ def test_an_older_page_of_a_type_s_versions_is_not_taken_for_damage(
         graph.write(pa.table({"name": ["p2"]}), "Person")
     assert len(faults) == 1
     assert set(state_of(place.recovered())["node:Person"]) == {"Alice", "Bob", "p0", "p1", "p2"}
+
+
+def test_an_older_page_does_not_hide_what_is_to_be_deleted(place: Place, proxy: S3Proxy) -> None:
+    """RS-64: where nothing was found the newest version is looked for by its name."""
+
+    def versions(call: Call) -> bool:
+        return call.kind == "LIST" and "__manifest/" in call.query and "_versions/" in call.query
+
+    place.open().write(pa.table({"name": ["p0"]}), "Person")
+    place.open().write(pa.table({"name": ["p1"]}), "Person")
+    graph = place.open()
+    with proxy.faults(once(Fault.STALE_LIST, versions)) as faults:
+        commit = graph.delete("Person", ids=["p1"])
+    assert len(faults) == 1
+    assert commit is not None
+    assert graph.delete("Person", ids=["p1"]) is None
+    assert set(state_of(place.recovered())["node:Person"]) == {"Alice", "Bob", "p0"}
+
+
+def test_an_older_page_does_not_begin_a_branch_on_an_older_commit(
+    place: Place, proxy: S3Proxy
+) -> None:
+    """RS-64: nor does a merge take less than the source holds; no publish would tell."""
+
+    def versions(call: Call) -> bool:
+        return call.kind == "LIST" and "__manifest/" in call.query and "_versions/" in call.query
+
+    place.open().write(pa.table({"name": ["p0"]}), "Person")
+    graph = place.open()
+    graph.write(pa.table({"name": ["p1"]}), "Person")
+    with proxy.faults(once(Fault.STALE_LIST, versions)) as faults:
+        graph.create_branch("dev")
+    assert len(faults) == 1
+    assert set(place.state("dev")["node:Person"]) == {"Alice", "Bob", "p0", "p1"}
+    dev = place.open("dev")
+    for name in ("p2", "p3"):
+        dev.write(pa.table({"name": [name]}), "Person")
+    fresh = place.open()
+    with proxy.faults(
+        once(Fault.STALE_LIST, lambda call: versions(call) and "/tree/dev/" in call.query)
+    ) as faults:
+        fresh.merge("dev", into="main")
+    assert len(faults) == 1
+    assert {"p2", "p3"} <= set(place.state()["node:Person"])
 
 
 # -- keys that expire ----------------------------------------------------------------------------
