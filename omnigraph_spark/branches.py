@@ -118,10 +118,11 @@ def create_branch(manifest: Manifest, name: str, origin: SnapshotState) -> Branc
     # A schema change takes its lock and then looks for branches; here it is the other way round, so
     # at least one of the two sees the other. A branch that is written to was there before the lock,
     # so the schema change sees it and gives way.
-    if manifest.schema_apply_in_progress() and not _is_used(manifest, name):
-        stored.delete_branch(manifest.address(), name, manifest.settings)
-        manifest.refuse_during_schema_apply(operation)
-    return read_branch(manifest, name)
+    with stored.already_made(manifest.address(), name):
+        if manifest.schema_apply_in_progress() and not _is_used(manifest, name):
+            stored.delete_branch(manifest.address(), name, manifest.settings)
+            manifest.refuse_during_schema_apply(operation)
+        return read_branch(manifest, name)
 
 
 def _is_used(manifest: Manifest, name: str) -> bool:

@@ -12,11 +12,18 @@ from contextlib import ExitStack, suppress
 
 from omnigraph_spark import clock
 from omnigraph_spark.errors import (
+    ConflictError,
     GraphExistsError,
     GraphNotFoundError,
     OmnigraphError,
     OutcomeUnknownError,
     StorageError,
+)
+from omnigraph_spark.failpoints import (
+    DATASET_CREATED,
+    GRAPH_CREATED,
+    ROOT_CLAIMED,
+    SCHEMA_FILE_WRITTEN,
 )
 from omnigraph_spark.formats import v4
 from omnigraph_spark.formats.profile import (
@@ -35,6 +42,7 @@ from omnigraph_spark.schema.model import GraphSchema
 from omnigraph_spark.schema.parser import parse_schema
 from omnigraph_spark.schema.storable import check_storable
 from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
+from omnigraph_spark.storage.locks import lock_address, writer_lock
 from omnigraph_spark.storage.manifest_writer import create_manifest
 from omnigraph_spark.storage.objects import IN_DOUBT, REFUSED, ObjectStore, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
@@ -76,19 +84,32 @@ def create_graph(root: str, schema_text: str, settings: StorageSettings) -> Comm
         )
         _create_manifest(manifest, store, rows, commit, undo)
         undo.pop_all()
+    GRAPH_CREATED.reached()
     return commit
 
 
 def remove_new_graph(root: str, settings: StorageSettings) -> bool:
-    """Take back the creation of a graph, unless somebody wrote to it since.
+    """Take back the creation of a graph, unless somebody wrote to it since, or is about to.
 
     The manifest goes first: without it there is no graph. The claim on the root goes last.
     """
-    manifest = Manifest(root, settings)
+    try:
+        with writer_lock(root, MAIN, settings):
+            removed = _remove_unwritten(Manifest(root, settings))
+            if removed and not is_s3(root):
+                # A lease ends by itself. Whoever waits for this one finds no graph then.
+                _delete(objects_at(root, settings), lock_address(root, MAIN))
+    except ConflictError:
+        # Somebody is writing to it.
+        return False
+    return removed
+
+
+def _remove_unwritten(manifest: Manifest) -> bool:
+    root, store = manifest.root, objects_at(manifest.root, manifest.settings)
     state = manifest.head()
     if len(state.lineage.commits) > 1 or manifest.branch_names() != [MAIN]:
         return False
-    store = objects_at(root, settings)
     schema = _PROFILE.read_schema(root, store, lambda: True)
     _delete_below(store, manifest.address().uri)
     for operation_id in list_sidecars(root, store):
@@ -130,9 +151,11 @@ def _write_files(
     if not store.put_new(join(root, name), content):
         raise GraphExistsError(root, f"{name} of another creator")
     undo.callback(_delete, store, join(root, name))
+    ROOT_CLAIMED.reached()
     for name, content in derived:
         undo.callback(_delete, store, join(root, name))
         store.write(join(root, name), content)
+        SCHEMA_FILE_WRITTEN.reached()
 
 
 def _create_datasets(
@@ -152,6 +175,7 @@ def _create_datasets(
             _delete_below(store, address.uri)
             raise
         undo.callback(_delete_below, store, address.uri)
+        DATASET_CREATED.reached()
         detail = _PROFILE.pin_detail(landed.manifest_path, landed.manifest_size, landed.e_tag)
         rows += [LocationRow(type_key, path), PinRow(type_key, landed.number, None, 0, detail)]
     return rows

@@ -47,6 +47,39 @@ def disarm() -> None:
     _armed.clear()
 
 
+ROOT_CLAIMED = Failpoint(
+    "create.root_claimed", "the first schema file, which says whose the root is; no graph"
+)
+SCHEMA_FILE_WRITTEN = Failpoint(
+    "create.schema_file_written", "one schema file more of a graph that is not there yet"
+)
+DATASET_CREATED = Failpoint(
+    "create.dataset_created", "the schema files, and one empty dataset more; no graph"
+)
+GRAPH_CREATED = Failpoint("create.graph_created", "the graph, whole")
+BRANCH_RESERVED = Failpoint(
+    "branches.reserved", "the folder of a branch is taken; there is no branch"
+)
+BRANCH_NAMED = Failpoint(
+    "branches.named", "a branch with its ref; its reservation and the flags of its rows are due"
+)
+BRANCH_FINISHED = Failpoint("branches.finished", "a branch that lacks nothing")
+BRANCH_UNNAMED = Failpoint("branches.unnamed", "the ref is gone; the folder of the branch is there")
+BRANCH_REMOVED = Failpoint("branches.removed", "ref and folder of a branch are gone")
+ROWS_STAGED = Failpoint("staging.rows_written", "files of rows that no version names")
+MERGE_STAGED = Failpoint(
+    "staging.merge_written", "files of rows and of deletions that no version names"
+)
+DELETIONS_STAGED = Failpoint(
+    "staging.deletions_written", "one file of deletions more that no version names"
+)
+SEGMENT_BUILT = Failpoint("indexing.segment_built", "an index segment that no version names")
+SEGMENTS_JOINED = Failpoint(
+    "indexing.segments_joined", "one segment of several, which are gone; no version names it"
+)
+FRAGMENTS_REWRITTEN = Failpoint(
+    "compacting.fragments_rewritten", "files of the same rows in one, which no version names"
+)
 FORK_CREATED = Failpoint(
     "forks.created", "a dataset has a branch that the manifest does not place; nothing else"
 )
@@ -63,6 +96,12 @@ BEFORE_PUBLISH = Failpoint("landing.before_publish", "the sidecar; every dataset
 PUBLISH_LANDED = Failpoint(
     "publish.landed", "the commit is visible; the manifest may be due for a compaction"
 )
+MANIFEST_REWRITTEN = Failpoint(
+    "compaction.manifest_rewritten", "the commit is visible; a smaller manifest, not yet in force"
+)
+MANIFEST_COMPACTED = Failpoint(
+    "compaction.manifest_compacted", "the commit is visible, in a manifest of few fragments"
+)
 AFTER_PUBLISH = Failpoint("landing.after_publish", "the commit is visible; the sidecar is there")
 SIDECAR_DELETED = Failpoint("landing.sidecar_deleted", "the commit is visible; nothing is pending")
 DATASET_RESTORED = Failpoint(
@@ -74,9 +113,13 @@ RECOVERY_PUBLISHED = Failpoint(
 SCHEMA_FILE_MOVED = Failpoint(
     "recovery.schema_file_moved", "one staged schema file more has its final name"
 )
+LEDGER_BEGUN = Failpoint(
+    "recovery.ledger_begun", "all is done; the table of recoveries is there, and empty"
+)
 RECOVERY_AUDITED = Failpoint(
     "recovery.audited", "all is done and recorded; the sidecar is still there"
 )
+RECOVERY_ENDED = Failpoint("recovery.ended", "all is done and recorded; nothing is pending")
 
 
 def all_failpoints() -> list[Failpoint]:

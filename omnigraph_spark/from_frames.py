@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph_spark.create import remove_new_graph
-from omnigraph_spark.errors import OutcomeUnknownError
+from omnigraph_spark.errors import OutcomeUnknownError, StorageError
 from omnigraph_spark.given_rows import Rows, schema_of
 from omnigraph_spark.graph import Graph, create
 from omnigraph_spark.inference import Key, infer_schema
@@ -66,6 +67,10 @@ def create_from_frames(
         raise
     except BaseException:
         at = canonical_root(str(root))
-        remove_new_graph(at, settings_at(at, storage, spark))
+        try:
+            remove_new_graph(at, settings_at(at, storage, spark))
+        except StorageError as error:
+            # Why the load failed matters more.
+            warnings.warn(f"the new graph stayed behind: {error}", stacklevel=2)
         raise
     return graph

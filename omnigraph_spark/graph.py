@@ -355,7 +355,7 @@ class Graph(Moving, Review, Sharing, Upkeep):
         """Create a branch from the head of another, or from a commit, version or time."""
         self._refuse_read_only()
         origin = Ref.branch(from_) if isinstance(from_, str) else from_
-        state = self._reader.resolve(origin)
+        state = self._reader.resolve_surely(origin)
         return branching.create_branch(self._reader.manifest, name, state)
 
     def delete_branch(self, name: str) -> None:

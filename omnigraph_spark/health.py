@@ -1,7 +1,8 @@
 """What is not as it should be in a graph, each finding with what to do about it.
 
 Looks at one branch and at what all branches share, and changes nothing. It costs a few requests per
-type, however many rows and commits there are.
+type, however many rows there are; a type whose files are not all of its newest version costs one or
+two more for each older version, a hundred at most.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from omnigraph_spark.storage.datasets import (
     probe_version,
 )
 from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.orphans import find_orphan_files
 from omnigraph_spark.storage.places import moved_from
 from omnigraph_spark.storage.translate import NOT_FOUND
 from omnigraph_spark.storage.uri import join
@@ -49,6 +51,7 @@ class FindingKind(StrEnum):
     VERSION_RECLAIMED = "version_reclaimed"
     ORPHAN_FORK = "orphan_fork"
     ORPHAN_FOLDER = "orphan_folder"
+    ORPHAN_FILES = "orphan_files"
     MISSING_INDEX = "missing_index"
     DOUBTFUL_INDEX = "doubtful_index"
     MANIFEST_FRAGMENTS = "manifest_fragments"
@@ -77,6 +80,10 @@ REMEDIES: dict[FindingKind, str] = {
     ),
     FindingKind.ORPHAN_FOLDER: (
         "delete the folder: no type lies there, and a type of that name cannot be added before"
+    ),
+    FindingKind.ORPHAN_FILES: (
+        "nothing reads them and they harm nothing but the bill: leave them, nothing here deletes "
+        "files yet"
     ),
     FindingKind.MISSING_INDEX: (
         "graph.build_indexes() builds it; until then lookups read the whole type"
@@ -110,10 +117,11 @@ def find_problems(manifest: Manifest, branch: str, schema: GraphSchema) -> list[
     state = manifest.head(branch)
     branches = manifest.branch_names()
     sidecars, unfinished = _sidecars(manifest)
+    unreadable = any(found.kind is FindingKind.UNREADABLE_SIDECAR for found in unfinished)
     return [
         *unfinished,
         *_schema_change(manifest),
-        *_types(manifest, state, schema, sidecars, branches),
+        *_types(manifest, state, schema, sidecars, branches, unreadable),
         *_orphan_folders(manifest, state),
         *_manifest(manifest, state),
         *_moved_root(manifest, branches),
@@ -161,9 +169,11 @@ def _types(
     schema: GraphSchema,
     sidecars: list[Sidecar],
     branches: list[str],
+    unreadable: bool,
 ) -> Iterator[Finding]:
     own = None if state.branch == MAIN else state.branch
     pending = {pin.type_key for s in sidecars if s.branch == state.branch for pin in s.pins}
+    owned = {pin.type_key for sidecar in sidecars for pin in sidecar.pins}
     for key, entry in state.entries.items():
         trunk = DatasetAddress(manifest.root, entry.path)
         for fork in list_branches(trunk, manifest.settings):
@@ -179,6 +189,8 @@ def _types(
             detail = f"version {entry.dataset_version} of its dataset is pinned and gone"
             yield Finding(FindingKind.VERSION_RECLAIMED, detail, key)
         else:
+            if key not in owned and not unreadable:
+                yield from _orphan_files(manifest, entry, dataset)
             yield from _missing_indexes(dataset, entry, schema)
             for column in sorted(dataset.doubtful_columns(manifest.settings)):
                 detail = f"the index of column {column} may hold values that rows no longer have"
@@ -222,6 +234,18 @@ def _open(manifest: Manifest, entry: Entry) -> PinnedDataset | None:
         if error.kind != NOT_FOUND:
             raise
         return None
+
+
+def _orphan_files(manifest: Manifest, entry: Entry, dataset: PinnedDataset) -> Iterator[Finding]:
+    """Find what writers that died staged; what a sidecar may name is looked at after recovery."""
+    address = DatasetAddress(manifest.root, entry.path, entry.dataset_branch)
+    for found in find_orphan_files(address, dataset, manifest.settings):
+        files = "file" if found.files == 1 else "files"
+        detail = (
+            f"{found.files} {files} of {found.size_bytes:,} bytes "
+            f"in {found.folder} have lain there for a day, and no version names them"
+        )
+        yield Finding(FindingKind.ORPHAN_FILES, detail, str(entry.type_key))
 
 
 def _missing_indexes(

@@ -29,9 +29,7 @@ class Lineage:
     @cached_property
     def head(self) -> Commit | None:
         """The newest commit; only candidates are decoded, however long the history."""
-        newest = max((row.manifest_version for row in self._rows), default=0)
-        candidates = (row for row in self._rows if row.manifest_version == newest)
-        return max(map(self._decode, candidates), key=commit_order, default=None)
+        return self._newest(self._rows)
 
     def find(self, commit_id: str) -> Commit | None:
         """Return the commit with that id, if it is visible here."""
@@ -51,7 +49,16 @@ class Lineage:
 
     def followed_by(self, rows: Sequence[CommitRow]) -> Lineage:
         """Return the lineage with newer commits."""
-        return Lineage([*self._rows, *rows], self._profile, self._root)
+        lineage = Lineage([*self._rows, *rows], self._profile, self._root)
+        # Whoever commits in a row would look for the head among all commits each time.
+        heads = filter(None, (self.head, self._newest(rows)))
+        lineage.head = max(heads, key=commit_order, default=None)
+        return lineage
+
+    def _newest(self, rows: Sequence[CommitRow]) -> Commit | None:
+        newest = max((row.manifest_version for row in rows), default=0)
+        candidates = (row for row in rows if row.manifest_version == newest)
+        return max(map(self._decode, candidates), key=commit_order, default=None)
 
     def _decode(self, row: CommitRow) -> Commit:
         try:

@@ -38,6 +38,7 @@ from omnigraph_spark.storage.datasets import (
     open_dataset,
     probe_version,
     probe_versions,
+    version_file,
 )
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
@@ -161,6 +162,23 @@ class Manifest:
         if follower is not None and tags == follower.seen_as(tags[0]):
             return replace(follower.state, newest=tags[0])
         return _read_state(self, branch, tags[0].number, tags[0])
+
+    def surely_head(self, branch: str = MAIN) -> ManifestState:
+        """Return the newest state, also where a listing may be older than what was written.
+
+        For those who take a state whole, as a branch or a merge does: no publish tells them that it
+        was not the newest. The next version is looked for by its name: one request more.
+        """
+        state = self.head(branch)
+        while is_s3(self.root):
+            version = state.newest.number + 1
+            found = objects_at(self.root, self.settings).stat(
+                version_file(self.address(branch), version)
+            )
+            if found is None:
+                break
+            state = _read_state(self, branch, version, VersionTag(version, found.e_tag.strip('"')))
+        return state
 
     def follow(self, before: ManifestState, published: pa.Table) -> None:
         """Remember what a publish of this process made of a state, so that it is not read again.

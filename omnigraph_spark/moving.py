@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,10 +58,16 @@ class Moving:
             tx.import_parquet(type, path, WriteMode(mode), merge_columns)
         return tx.commit
 
-    def export_jsonl(self, path: str | Path, branch: str | None = None) -> dict[str, int]:
+    def export_jsonl(
+        self,
+        path: str | Path,
+        branch: str | None = None,
+        on_rows: Callable[[str, int], None] = lambda type_key, rows: None,
+    ) -> dict[str, int]:
         """Write the bound snapshot, or the head of a branch, as records; return rows by type.
 
-        One file; or one for each type where the path is a folder or ends in a slash.
+        One file; or one for each type where the path is a folder or ends in a slash. `on_rows` is
+        told now and then of which type how many more rows were written.
         """
         state = self._state if branch is None else self._reader.resolve(BranchRef(branch))
-        return export_jsonl(state, path)
+        return export_jsonl(state, path, written=on_rows)

@@ -23,6 +23,8 @@ from omnigraph_spark.names import MAIN, AnyRef, Ref
 STORAGE_PREFIX = "storage."
 #: The table that is a change feed, and the options that only it has.
 CHANGES = "changes"
+#: The options that choose of the rows of a type; tables about the graph do not take them.
+ROWS_OF_TYPES = ("columns", "where", "limit")
 _FEED_ONLY = {"starting_version": "startingVersion", "ending_version": "endingVersion"}
 
 
@@ -274,7 +276,7 @@ class ReadOptions(Options):
             raise MissingOptionError("type", "a change feed is of one node or edge type")
         if self.table not in (None, CHANGES):
             raise ConflictingOptionsError(("table", "readChangeFeed"), "read one of them")
-        for name in ("commit", "version", "timestamp", "columns", "where", "limit"):
+        for name in ("commit", "version", "timestamp", *ROWS_OF_TYPES):
             if getattr(self, name) is not None:
                 rule = "choose commits with startingVersion and endingVersion, rows in Spark"
                 raise ConflictingOptionsError((name, "readChangeFeed"), rule)
@@ -298,7 +300,7 @@ class ReadOptions(Options):
                 raise MissingOptionError("readChangeFeed", f"{key} is about a change feed")
 
     def _refuse_with_table(self) -> None:
-        for name in ("columns", "where", "limit"):
+        for name in ROWS_OF_TYPES:
             if getattr(self, name) is not None:
                 raise ConflictingOptionsError(("table", name), "select from the DataFrame instead")
 

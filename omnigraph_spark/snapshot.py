@@ -79,6 +79,12 @@ class GraphReader:
         """Turn a ref into a snapshot."""
         return self._snapshot(self._manifest_state(ref))
 
+    def resolve_surely(self, ref: AnyRef) -> SnapshotState:
+        """Do the same for who takes the snapshot whole: an old listing does not hide its newest."""
+        if isinstance(ref, BranchRef):
+            return self._snapshot(self.manifest.surely_head(ref.branch))
+        return self.resolve(ref)
+
     def at_commits(self, commits: Iterable[Commit]) -> list[SnapshotState]:
         """Return the snapshots of commits that were found in the history of a branch."""
         heads: dict[str, ManifestState] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from omnigraph_spark.health import Finding, find_problems
@@ -112,16 +113,19 @@ class Upkeep:
         self.refresh()
         return built
 
-    def optimize(self) -> list[Optimization]:
+    def optimize(
+        self, on_done: Callable[[Optimization], None] = lambda done: None
+    ) -> list[Optimization]:
         """Put small files together, leave deleted rows behind and bring indexes up to date.
 
         Types the bound branch owns, one commit or two each, then its manifest. No row changes, and
         readers of older snapshots are not affected. A type that is written meanwhile is left as it
-        was, which its ``skipped`` says. Raises what `build_indexes` raises.
+        was, which its ``skipped`` says. `on_done` is told of each type when it is
+        done. Raises what `build_indexes` raises.
         """
         self._refuse_read_only()
         manifest, runner = self._reader.manifest, runner_for(self._spark)
-        done = optimizing.optimize(manifest, self.branch, self.schema, runner)
+        done = optimizing.optimize(manifest, self.branch, self.schema, runner, on_done)
         self.refresh()
         return done
 

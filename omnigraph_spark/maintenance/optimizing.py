@@ -6,6 +6,7 @@ hold of costs nothing but its own work.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from omnigraph_spark.compaction import compact_manifest
@@ -35,14 +36,18 @@ class Optimization:
 
 
 def optimize(
-    manifest: Manifest, branch: str, schema: GraphSchema, run: Runner
+    manifest: Manifest,
+    branch: str,
+    schema: GraphSchema,
+    run: Runner,
+    on_done: Callable[[Optimization], None],
 ) -> list[Optimization]:
     """Compact and index the types whose datasets a branch owns, then compact its manifest."""
     state = heal_first(manifest, branch, "optimizing")
-    done = [
-        _optimize_type(manifest, held, schema.get(held.entry.type_key), run)
-        for held in owned(state)
-    ]
+    done = []
+    for held in owned(state):
+        done.append(_optimize_type(manifest, held, schema.get(held.entry.type_key), run))
+        on_done(done[-1])
     return [*done, _optimize_manifest(manifest, branch)]
 
 

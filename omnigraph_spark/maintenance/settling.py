@@ -7,7 +7,6 @@ another writer has moved meanwhile is given up, and never waited for or repeated
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,9 @@ from omnigraph_spark.storage.changes import Change
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.locks import writer_lock
 from omnigraph_spark.storage.rewriting import discard_change
-from omnigraph_spark.writing.landing import NOTHING_MOVED, Landing, PartlyLanded, PlanAgain, land
+from omnigraph_spark.storage.staging import leftovers_told
+from omnigraph_spark.writing.heads import PlanAgain
+from omnigraph_spark.writing.landing import NOTHING_MOVED, Landing, PartlyLanded, land
 
 #: Why a type was left as it was, where another writer came first.
 OVERTAKEN = "another write came first; run it again"
@@ -145,7 +146,5 @@ def _land(
 def _discard(manifest: Manifest, reworks: Iterable[Rework]) -> None:
     """Delete files that no version names; if that fails, a cleanup will do it."""
     for each in reworks:
-        try:
+        with leftovers_told():
             discard_change(each.pending.address(manifest.root), each.change, manifest.settings)
-        except StorageError as error:
-            warnings.warn(f"files that no version names stayed behind: {error}", stacklevel=3)

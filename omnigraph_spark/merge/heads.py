@@ -68,7 +68,7 @@ class Ends:
         """Take both branches as they are now."""
         if source == into:
             raise InvalidOptionError("into", into, "another branch than the one that is merged")
-        return cls(Target(reader, source), Target(reader, into))
+        return cls(Target(reader, source, taken_whole=True), Target(reader, into))
 
     def read(self, reader: GraphReader) -> Heads:
         """Find the base of the two heads, and what each type takes to be merged."""

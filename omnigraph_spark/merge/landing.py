@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
 from omnigraph_spark.clock import new_ulid, now_us
-from omnigraph_spark.errors import HeadMovedError, StorageError
+from omnigraph_spark.errors import HeadMovedError
 from omnigraph_spark.formats.profile import Commit
 from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.merge.heads import Ends, Heads
@@ -18,21 +17,14 @@ from omnigraph_spark.recovery.sweep import heal, undo
 from omnigraph_spark.snapshot import SnapshotState
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.locks import writer_lock
-from omnigraph_spark.storage.staging import discard
+from omnigraph_spark.storage.staging import discard, leftovers_told
 from omnigraph_spark.storage.versions import landed_version
 from omnigraph_spark.writing.forks import ensure_fork
+from omnigraph_spark.writing.heads import PlanAgain, check_head
 from omnigraph_spark.writing.inspect import types_read
-from omnigraph_spark.writing.landing import (
-    NOTHING_MOVED,
-    Landing,
-    PartlyLanded,
-    PlanAgain,
-    Prepared,
-    check_head,
-    land,
-)
+from omnigraph_spark.writing.landing import NOTHING_MOVED, Landing, PartlyLanded, Prepared, land
 from omnigraph_spark.writing.pending import Pending, WriteMode
-from omnigraph_spark.writing.preparing import discard_prepared, prepare
+from omnigraph_spark.writing.preparing import discard_all, prepare
 from omnigraph_spark.writing.workspace import Workspace
 
 
@@ -73,7 +65,7 @@ def _land(
             check_head(manifest, change)
     with ExitStack() as undoing:
         prepared: list[Prepared] = []
-        undoing.callback(_discard_prepared, manifest, prepared)
+        undoing.callback(discard_all, manifest, prepared)
         pins = [pin for plan in heads.types for pin in _pin(manifest, heads, plan)]
         for change in pending:
             ensure_fork(manifest, change)
@@ -148,15 +140,5 @@ def _pin(manifest: Manifest, heads: Heads, plan: TypePlan) -> Iterable[PublishVe
 def discard_staged(target: SnapshotState, pending: Iterable[Pending]) -> None:
     """Delete staged files that no version names."""
     for change in pending:
-        try:
+        with leftovers_told():
             discard(change.address(target.root), change.staged, target.settings)
-        except StorageError as error:
-            warnings.warn(f"files that no version names stayed behind: {error}", stacklevel=2)
-
-
-def _discard_prepared(manifest: Manifest, prepared: Iterable[Prepared]) -> None:
-    for item in prepared:
-        try:
-            discard_prepared(manifest, item)
-        except StorageError as error:
-            warnings.warn(f"files that no version names stayed behind: {error}", stacklevel=2)

@@ -13,7 +13,12 @@ from uuid import uuid4
 
 from omnigraph_spark.clock import new_ulid, now_us
 from omnigraph_spark.errors import DamagedGraphError, StorageError
-from omnigraph_spark.failpoints import DATASET_RESTORED, RECOVERY_AUDITED, RECOVERY_PUBLISHED
+from omnigraph_spark.failpoints import (
+    DATASET_RESTORED,
+    RECOVERY_AUDITED,
+    RECOVERY_ENDED,
+    RECOVERY_PUBLISHED,
+)
 from omnigraph_spark.formats.profile import Commit
 from omnigraph_spark.formats.v4.recoveries import (
     RecoveryKind,
@@ -90,6 +95,7 @@ def carry_out(manifest: Manifest, found: Observed, decision: Decision) -> Recove
     _record(manifest, found, done)
     RECOVERY_AUDITED.reached()
     _end_sidecar(manifest, done.operation_id)
+    RECOVERY_ENDED.reached()
     return done
 
 
@@ -108,8 +114,10 @@ def _roll_forward(manifest: Manifest, found: Observed) -> Recovery:
     expect = dict(found.sidecar.expects or {})
     for state in found.facts.pins:
         pin, address = state.pin, dataset_of(manifest, found.state, state.pin)
-        changes.append(pin_version(manifest, pin.type_key, address, state.head or 0))
-        expect[pin.type_key] = pin.expected_version
+        expect[pin.type_key] = state.pinned
+        # Another writer, who went on on top of it, may have published a part of it with its own.
+        if state.pinned == pin.expected_version:
+            changes.append(pin_version(manifest, pin.type_key, address, state.head or 0))
     for new in found.sidecar.registrations:
         if new.type_key in found.state.entries:
             continue

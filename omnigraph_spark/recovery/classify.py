@@ -210,15 +210,22 @@ def _decide(
         return Decision.REFUSE, reason
     if _went_through(sidecar, facts, movements):
         return Decision.FINISH, ""
-    forward = all(movement is Movement.ROLLED_PAST_EXPECTED for movement in movements)
+    seen = [sidecar.fenced and _holds_own(sidecar, state) for state in facts.pins]
+    forward = all(
+        is_seen or movement is Movement.ROLLED_PAST_EXPECTED
+        for is_seen, movement in zip(seen, movements, strict=True)
+    )
     if sidecar.writer is WriterKind.SCHEMA_APPLY:
         forward = forward and facts.schema_ready
     # Once a commit did or undid this piece of work, no second one may do it.
     fresh = not (facts.published or facts.rolled_back)
-    if forward and fresh and facts.reads_hold and not abandon:
+    # What is visible in part must not stay so, also when its writer gives it up.
+    if forward and fresh and facts.reads_hold and (any(seen) or not abandon):
         return Decision.ROLL_FORWARD, ""
     if facts.maybe_alive and not force and not abandon:
         return Decision.WAIT, "its writer may be alive"
+    if any(seen) and fresh and not force:
+        return Decision.REFUSE, _seen(facts, seen)
     return Decision.ROLL_BACK, ""
 
 
@@ -273,6 +280,14 @@ def _foreign(sidecar: Sidecar, facts: Facts) -> str:
         for origin in foreign_commits(sidecar, state)
     ]
     return ", ".join(found)
+
+
+def _seen(facts: Facts, seen: Sequence[bool]) -> str:
+    return ", ".join(
+        f"{state.pin.type_key}, whose new rows another writer published with its own, so they stay"
+        for state, is_seen in zip(facts.pins, seen, strict=True)
+        if is_seen
+    )
 
 
 def _behind(facts: Facts, movements: Sequence[Movement]) -> str:

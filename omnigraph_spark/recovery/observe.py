@@ -79,10 +79,7 @@ def observe(manifest: Manifest, sidecar: Sidecar) -> Observed:
         pins=tuple(_pin_state(manifest, state, pin, sidecar.fenced) for pin in sidecar.pins),
         published=published is not None,
         rolled_back=bool(undone),
-        reads_hold=all(
-            state.visible_version(key) == version
-            for key, version in (sidecar.expects or {}).items()
-        ),
+        reads_hold=_reads_hold(state, sidecar),
         schema_ready=schema_apply
         and (is_staged(manifest) or is_in_place(manifest, state, sidecar)),
         types_settled=_types_settled(state, sidecar),
@@ -140,6 +137,16 @@ def _pin_state(manifest: Manifest, state: ManifestState, pin: SidecarPin, fenced
     return PinState(pin, pinned, newest.number, origins)
 
 
+def _reads_hold(state: ManifestState, sidecar: Sidecar) -> bool:
+    """Tell whether the types that were read are as they were; those written have their pins."""
+    written = {pin.type_key for pin in sidecar.pins}
+    return all(
+        state.visible_version(key) == version
+        for key, version in (sidecar.expects or {}).items()
+        if key not in written
+    )
+
+
 def _types_settled(state: ManifestState, sidecar: Sidecar) -> bool:
     added = all(new.type_key in state.entries for new in sidecar.registrations)
     removed = all(gone.type_key not in state.entries for gone in sidecar.tombstones)
@@ -147,6 +154,6 @@ def _types_settled(state: ManifestState, sidecar: Sidecar) -> bool:
 
 
 def _maybe_alive(manifest: Manifest, sidecar: Sidecar) -> bool:
-    # A sidecar from the future is one from a clock that is wrong, and says nothing.
-    age_us = now_us() - sidecar.started_at_us
-    return sidecar.fenced and is_s3(manifest.root) and 0 <= age_us < _LEASE_US
+    # A sidecar from the near future is one of a clock that is ahead, and its writer may well live.
+    age_us = abs(now_us() - sidecar.started_at_us)
+    return sidecar.fenced and is_s3(manifest.root) and age_us < _LEASE_US

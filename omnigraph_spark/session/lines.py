@@ -41,6 +41,8 @@ def stage_lines(
     staged: dict[str, list[StageResult]] = {}
     try:
         frame = spark.read.option("lineSep", "\n").text(place)
+        # As bytes: Spark takes for text what is not UTF-8, and would replace it or fail on it.
+        frame = frame.selectExpr("CAST(value AS BINARY) AS value")
         rows = frame.mapInArrow(run, "key string, answer string").collect()
         _refuse([json.loads(row.answer) for row in rows if row.key == _PROBLEMS])
         for row in rows:
@@ -63,7 +65,7 @@ def _refuse(answers: Iterable[tuple[list[str], int]]) -> None:
 
 
 def _stage_part(
-    lines: Iterable[str], schema: GraphSchema, tasks: Mapping[str, StageTask], token: str
+    lines: Iterable[bytes], schema: GraphSchema, tasks: Mapping[str, StageTask], token: str
 ) -> list[tuple[str, str]]:
     try:
         with rows_from_lines(lines, schema, numbered=False) as rows:

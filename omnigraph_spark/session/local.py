@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,10 +13,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from omnigraph_spark.session.configure import configure, use_this_python
+from omnigraph_spark.session.lakehouse.delta_jar import delta_jar
 
-#: What Delta needs of a session; Spark fetches the jar, the newest that is published.
+#: What Delta needs of a session; Spark fetches the jar.
 DELTA_SETTINGS = {
-    "spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0",
+    "spark.jars.packages": delta_jar(),
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
@@ -26,7 +28,7 @@ _BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: How the codes of our errors begin, wherever Spark puts them.
 _OURS = "[OMNIGRAPH_"
 
-Answer = tuple[list[str], list[Row]]
+Answer = tuple[list[str], Iterable[Row]]
 """The columns and rows of a statement."""
 
 
@@ -78,18 +80,26 @@ def _java_options(brief: bool) -> str:
     return f"{logging} {_BRIEF}" if brief else logging
 
 
-def answer(spark: SparkSession, statement: str, most: int) -> Answer:
-    """Run a statement and return its columns and first rows."""
+def answer(spark: SparkSession, statement: str, most: int | None) -> Answer:
+    """Run a statement and return its columns and its first rows, or all of them as they come."""
     frame = spark.sql(statement)
-    return frame.columns, frame.limit(most).collect() if frame.columns else []
+    if not frame.columns:
+        return [], ()
+    rows = frame.toLocalIterator() if most is None else frame.limit(most).collect()
+    return frame.columns, rows
 
 
-def answer_or_problem(spark: SparkSession, statement: str, most: int) -> Answer | str:
-    """Run a statement and return its answer, or in a few lines what is wrong with it."""
+@contextmanager
+def problems_told() -> Iterator[None]:
+    """Let what Spark finds wrong be a StatementError of a few lines."""
     try:
-        return answer(spark, statement, most)
+        yield
     except (PySparkException, Py4JJavaError) as error:
-        return told(str(error))
+        raise StatementError(told(str(error))) from error
+
+
+class StatementError(Exception):
+    """What is wrong with a statement, in a few lines."""
 
 
 def told(text: str) -> str:

@@ -49,18 +49,21 @@ def find_doomed(
     requests: Sequence[DeleteRequest],
     state: SnapshotState,
     given: Mapping[str, Pending] = MappingProxyType({}),
+    *,
+    with_ids: bool = False,
 ) -> dict[str, Doomed]:
     """Find all rows that go, cascades included, by type key.
 
     Rows that are `given` at the same time stay, as they are given: a node that is deleted and given
-    again keeps its edges, and an edge that is given is not deleted with an end it had.
+    again keeps its edges, and an edge that is given is not deleted with an end it had. Ids that
+    nothing depends on are only read `with_ids`: those of many rows take longer than their places.
     """
     asked: dict[str, list[str]] = {}
+    search = _Search(space, state, given, asked, with_ids)
     for number, request in enumerate(requests):
         name = f"asked_{number}"
-        _find_asked(space, name, request, state)
+        search.find_asked(name, request)
         asked.setdefault(request.key, []).append(name)
-    search = _Search(space, state, given, asked)
     nodes = [key for key in asked if state.entries[key].type_key.kind is TypeKind.NODE]
     doomed = {key: search.define(key, asked[key]) for key in nodes}
     going = {key: list(names) for key, names in asked.items() if key not in doomed}
@@ -68,26 +71,55 @@ def find_doomed(
     for key in nodes:
         for edge, column in _edges_at(key, state) if doomed[key].rows else ():
             name = f"cascade_{next(cascades)}"
-            _add(space, name, edge, state, [Interest((column,), doomed[key].relation, ("id",))])
+            search.find(name, edge, [Interest((column,), doomed[key].relation, ("id",))])
             going.setdefault(edge, []).append(name)
     return doomed | {key: search.define(key, names) for key, names in going.items()}
 
 
 @dataclass(frozen=True)
 class _Search:
-    """What it takes to say which of the rows that were found go."""
+    """What it takes to find rows, and to say which of them go."""
 
     space: Workspace
     state: SnapshotState
     given: Mapping[str, Pending]
+    #: The relations of rows whose deletion was asked for, by type key.
     asked: Mapping[str, Sequence[str]]
+    with_ids: bool
+
+    def find_asked(self, name: str, request: DeleteRequest) -> None:
+        """Put the rows that one request is about into a relation."""
+        state = self.state
+        if request.where is not None:
+            self.find(name, request.key, [], request.where)
+            return
+        key = state.entries[request.key].type_key
+        if request.places and key.kind is TypeKind.NODE:
+            # Of edges it also matters where they end.
+            add_places(self.space, name, request.address, request.places, state.settings)
+            return
+        declared = state.schema.get(key)
+        if declared is None:
+            raise AssertionError(f"rows of {request.key} were staged, so it is declared")
+        ids = StagedSource(request.address, state.settings, declared, request.files)
+        self.space.add_staged(f"{name}_ids", ids, {"id": "id"})
+        self.find(name, request.key, [Interest(("id",), f"{name}_ids", ("id",))])
+
+    def find(
+        self, name: str, key: str, interests: Sequence[Interest], where: str | None = None
+    ) -> None:
+        """Put committed rows of a type, and where they lie, into a relation."""
+        source, columns = ScanSource.of(self.state, key), self._columns(key)
+        if interests:
+            columns = {"id": "id", **columns}
+        self.space.add_committed(name, source, columns, interests, where, places=True)
 
     def define(self, key: str, names: Sequence[str]) -> Doomed:
         """Put the rows of a type that go into one relation."""
         space, number = self.space, sorted(self.state.entries).index(key)
         relation, asked = f"doomed_{number}", None
         # A union without ALL: a row may be asked for and cascade as well.
-        query = _union(names, (*_columns(key, self.state), "fragment", "place"))
+        query = _union(names, (*self._columns(key), "fragment", "place"))
         change = self.given.get(key)
         if change is not None:
             staged = change.source(self.state.root, self.state.settings)
@@ -103,41 +135,12 @@ class _Search:
         [(rows,)] = space.rows(f"SELECT count(*) FROM {relation}")
         return Doomed(relation, rows, asked)
 
-
-def _find_asked(space: Workspace, name: str, request: DeleteRequest, state: SnapshotState) -> None:
-    if request.where is not None:
-        _add(space, name, request.key, state, [], request.where)
-        return
-    key = state.entries[request.key].type_key
-    if request.places and key.kind is TypeKind.NODE:
-        # Of edges it also matters where they end.
-        add_places(space, name, request.address, request.places, state.settings)
-        return
-    declared = state.schema.get(key)
-    if declared is None:
-        raise AssertionError(f"rows of {request.key} were staged, so it is declared")
-    ids = StagedSource(request.address, state.settings, declared, request.files)
-    space.add_staged(f"{name}_ids", ids, {"id": "id"})
-    _add(space, name, request.key, state, [Interest(("id",), f"{name}_ids", ("id",))])
-
-
-def _add(
-    space: Workspace,
-    name: str,
-    key: str,
-    state: SnapshotState,
-    interests: Sequence[Interest],
-    where: str | None = None,
-) -> None:
-    source = ScanSource.of(state, key)
-    space.add_committed(name, source, _columns(key, state), interests, where, places=True)
-
-
-def _columns(key: str, state: SnapshotState) -> Mapping[str, str]:
-    columns = {"id": "id"}
-    if state.entries[key].type_key.kind is TypeKind.EDGE:
-        columns |= {"src": "src", "dst": "dst"}
-    return columns
+    def _columns(self, key: str) -> Mapping[str, str]:
+        """Return what has to be known of rows that go, besides where they lie."""
+        if self.state.entries[key].type_key.kind is TypeKind.EDGE:
+            return {"id": "id", "src": "src", "dst": "dst"}
+        named = self.with_ids or key in self.given or _edges_at(key, self.state)
+        return {"id": "id"} if named else {}
 
 
 def _edges_at(key: str, state: SnapshotState) -> list[tuple[str, str]]:

@@ -30,7 +30,7 @@ from omnigraph_spark.storage.half_branches import take_over
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import is_s3
-from omnigraph_spark.writing.landing import PlanAgain
+from omnigraph_spark.writing.heads import PlanAgain
 from omnigraph_spark.writing.pending import Pending
 
 

@@ -49,46 +49,26 @@ from omnigraph_spark.formats.v4.sidecar import (
     delete_sidecar,
     write_sidecar,
 )
-from omnigraph_spark.manifest import Entry, Manifest, ManifestState
+from omnigraph_spark.manifest import Manifest, ManifestState
 from omnigraph_spark.publish import LineageIntent, PublishVersion, publish
 from omnigraph_spark.storage.changes import Change
 from omnigraph_spark.storage.datasets import (
-    DatasetAddress,
     PinnedDataset,
     open_dataset,
-    version_file,
 )
 from omnigraph_spark.storage.fence import (
     FenceInDoubtError,
     FenceRefusedError,
     LandedVersion,
     commit_fenced,
-    head_version,
 )
 from omnigraph_spark.storage.objects import ObjectStore, objects_at
 from omnigraph_spark.storage.uri import is_s3
+from omnigraph_spark.writing.heads import Place, PlanAgain, check_head
 from omnigraph_spark.writing.pending import Pending
 
 #: How many datasets of an object store are committed at once: as many as boto3 keeps connections.
 _AT_ONCE = 10
-
-
-class Place(Protocol):
-    """Where a change lands: one type on one branch, at the version it was planned on."""
-
-    @property
-    def entry(self) -> Entry: ...
-
-    @property
-    def branch(self) -> str: ...
-
-    @property
-    def key(self) -> str: ...
-
-    @property
-    def dataset_branch(self) -> str | None: ...
-
-    def address(self, root: str) -> DatasetAddress: ...
 
 
 class Move(Protocol):
@@ -147,20 +127,6 @@ class Landing:
         """What kind of write this is to whoever recovers it."""
         merges = self.lineage.merged_parent_id is not None
         return self.maintenance or (WriterKind.BRANCH_MERGE if merges else WriterKind.LOAD)
-
-
-@dataclass(eq=False)
-class PlanAgain(Exception):
-    """Another writer was first, before anything of ours moved; look again and decide."""
-
-    detail: str
-    #: The type that moved, the version this write was planned on, and the one it is at.
-    type: str = ""
-    expected: int = 0
-    actual: int = 0
-
-    def __str__(self) -> str:
-        return self.detail
 
 
 #: What `land` raises when it moved nothing: whatever was staged can go.
@@ -257,26 +223,6 @@ def _overtaken(error: ConflictError) -> PlanAgain:
     if isinstance(error, ExpectedVersionError):
         return PlanAgain(error.detail, error.type, error.expected, error.actual)
     return PlanAgain(error.detail)
-
-
-def check_head(manifest: Manifest, pending: Place) -> None:
-    """Refuse a dataset that is not where the manifest pins it."""
-    head = head_version(pending.address(manifest.root), manifest.settings)
-    pinned = pending.entry.dataset_version
-    if head is not None and head.number == pinned:
-        return
-    newest = manifest.head(pending.branch).entries.get(pending.key)
-    if newest is not None and newest.dataset_version != pinned:
-        detail = f"{pending.key} was at version {pinned} and is at {newest.dataset_version}"
-        raise PlanAgain(detail, pending.key, pinned, newest.dataset_version)
-    if head is None or head.number < pinned:
-        address = pending.address(manifest.root)
-        if objects_at(manifest.root, manifest.settings).stat(version_file(address, pinned)):
-            raise PlanAgain(f"a listing of {pending.key} was older than its version {pinned}")
-        found = "gone" if head is None else f"at version {head.number}"
-        detail = f"the manifest pins {pending.key} at version {pinned} but its dataset is {found}"
-        raise DamagedGraphError(manifest.root, detail)
-    raise DriftError(pending.key, pinned, head.number)
 
 
 def _sidecar(root: str, landing: Landing) -> Sidecar:

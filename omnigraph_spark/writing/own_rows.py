@@ -47,7 +47,7 @@ def own_rows(
 def doomed_ids(state: SnapshotState, key: str, deletes: Sequence[DeleteRequest]) -> pa.Table:
     """Return the ids of a type that deletions remove, cascades included."""
     with DuckWorkspace() as space:
-        doomed = find_doomed(space, deletes, state).get(key)
+        doomed = find_doomed(space, deletes, state, with_ids=True).get(key)
         if doomed is not None:
             return space.table(f"SELECT id FROM {doomed.relation}")
     return pa.table({"id": pa.array([], pa.string())})

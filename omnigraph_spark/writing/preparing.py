@@ -9,6 +9,7 @@ made anew.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 import pyarrow as pa
 
@@ -26,7 +27,7 @@ from omnigraph_spark.storage.changes import (
 from omnigraph_spark.storage.fresh_rows import kept_rows
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.rewriting import discard_change, stage_merge
-from omnigraph_spark.storage.staging import read_staged
+from omnigraph_spark.storage.staging import leftovers_told, read_staged
 from omnigraph_spark.storage.uri import join
 from omnigraph_spark.writing.empty_blobs import find_mistakable, nullable_blobs
 from omnigraph_spark.writing.landing import Prepared
@@ -39,6 +40,36 @@ from omnigraph_spark.writing.workspace import Workspace
 # source apart, and it holds the whole source in memory.
 SMALL_MERGE_ROWS = 200_000
 SMALL_MERGE_BYTES = 128 << 20
+
+
+class Preparation:
+    """The changes of one attempt to land, prepared when asked for or before; as a context.
+
+    What was prepared before is for the versions it was planned on, like all of it: who holds the
+    lock takes it out once nothing has moved. What is not taken out leaves no file behind.
+    """
+
+    def __init__(self, manifest: Manifest, space: Workspace) -> None:
+        self._manifest, self._space = manifest, space
+        self._ready: dict[str, Prepared] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        discard_all(self._manifest, self._ready.values())
+
+    def begin(self, pending: Iterable[Pending]) -> None:
+        """Prepare what needs no fork, which only who holds the lock may make."""
+        for change in pending:
+            if not change.forks:
+                self._ready[change.key] = prepare(self._manifest, change, self._space)
+
+    def take(self, change: Pending) -> Prepared:
+        """Hand a change over, which is the caller's to land or to discard then."""
+        if change.key in self._ready:
+            return self._ready.pop(change.key)
+        return prepare(self._manifest, change, self._space)
 
 
 def prepare(manifest: Manifest, pending: Pending, space: Workspace) -> Prepared:
@@ -64,17 +95,23 @@ def discard_prepared(manifest: Manifest, prepared: Prepared) -> None:
         discard_change(address, prepared.change, manifest.settings)
 
 
+def discard_all(manifest: Manifest, prepared: Iterable[Prepared]) -> None:
+    """Discard changes that do not land, each for itself."""
+    for item in prepared:
+        with leftovers_told():
+            discard_prepared(manifest, item)
+
+
 def refuse_given_up(manifest: Manifest, prepared: Iterable[Prepared]) -> None:
     """Refuse files that another process threw away, as Spark does with what it cancelled.
 
-    Whoever does so begins with the first of them, and holds the lock that is held here. Of what was
-    staged in this process nobody else knows.
+    Whoever does so begins with the first of them, and holds the lock that is held here; of a merge
+    they may have been read before. Of what was staged in this process nobody else knows.
     """
     store = objects_at(manifest.root, manifest.settings)
     for item in prepared:
         address = item.pending.address(manifest.root)
-        first = (*item.pending.files[:1], *item.pending.fresh[:1])
-        for file in () if item.rewritten else first:
+        for file in (*item.pending.files[:1], *item.pending.fresh[:1]):
             known = kept_rows(address.uri, [file.path], ["id"]) is not None
             if not known and store.stat(join(address.uri, "data", file.path)) is None:
                 raise ConflictError(f"the write to {item.pending.key} was given up meanwhile")

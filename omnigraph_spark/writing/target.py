@@ -11,23 +11,32 @@ from omnigraph_spark.manifest import ManifestState
 from omnigraph_spark.names import MAIN, AnyRef, BranchRef
 from omnigraph_spark.snapshot import GraphReader, SnapshotState
 from omnigraph_spark.storage.branches import BranchFile
-from omnigraph_spark.writing.landing import PlanAgain
+from omnigraph_spark.storage.uri import is_s3
+from omnigraph_spark.writing.heads import PlanAgain
 
 
 class Target:
     """A branch to write to, as it was when the write was planned."""
 
-    def __init__(self, reader: GraphReader, name: str, create_from: AnyRef | None = None) -> None:
+    def __init__(
+        self,
+        reader: GraphReader,
+        name: str,
+        create_from: AnyRef | None = None,
+        *,
+        taken_whole: bool = False,
+    ) -> None:
+        read = reader.resolve_surely if taken_whole else reader.resolve
         self.name = name
         self._reader = reader
         self._is_new = False
         self._born = self._branch_file()
         try:
-            self.base = reader.resolve(BranchRef(name))
+            self.base = read(BranchRef(name))
         except BranchNotFoundError:
             if create_from is None:
                 raise
-            self.base = reader.resolve(create_from)
+            self.base = reader.resolve_surely(create_from)
             self._is_new = True
 
     def state(self) -> ManifestState:
@@ -53,9 +62,16 @@ class Target:
             raise self._made_meanwhile() from error
         self._is_new, self._born = False, self._branch_file()
 
-    def newest(self) -> SnapshotState:
-        """Return the snapshot at the head of the branch."""
-        return self._reader.resolve(BranchRef(self.name))
+    def newest(self, surely: bool = False) -> SnapshotState:
+        """Return the snapshot at the head of the branch, surely also where a listing is older."""
+        read = self._reader.resolve_surely if surely else self._reader.resolve
+        return read(BranchRef(self.name))
+
+    def is_behind(self) -> bool:
+        """Tell whether the base was not the newest: object stores may list what was before."""
+        if self._is_new or not is_s3(self.base.root):
+            return False
+        return self.newest(surely=True).manifest_version > self.base.manifest_version
 
     def _made_meanwhile(self) -> PlanAgain:
         self._is_new, self._born = False, self._branch_file()

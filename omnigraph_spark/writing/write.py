@@ -7,11 +7,9 @@ staging their rows a second time; overwrites and deletions give up instead.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
-from typing import ParamSpec
 
 from omnigraph_spark.clock import derived_ulid, new_ulid, now_us
 from omnigraph_spark.errors import (
@@ -21,7 +19,6 @@ from omnigraph_spark.errors import (
     HeadMovedError,
     KeyConflictError,
     SchemaApplyInProgressError,
-    StorageError,
 )
 from omnigraph_spark.formats.profile import Commit
 from omnigraph_spark.manifest import ManifestState
@@ -33,22 +30,15 @@ from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.snapshot import GraphReader, SnapshotState
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.locks import writer_lock
-from omnigraph_spark.storage.staging import StagedFile, discard
+from omnigraph_spark.storage.staging import StagedFile, discard, leftovers_told
 from omnigraph_spark.writing.collected import Collected, RowCounts
 from omnigraph_spark.writing.deletions import DeleteRequest
 from omnigraph_spark.writing.forks import ensure_fork
+from omnigraph_spark.writing.heads import PlanAgain, check_head
 from omnigraph_spark.writing.inspect import inspect, types_read
-from omnigraph_spark.writing.landing import (
-    NOTHING_MOVED,
-    Landing,
-    PartlyLanded,
-    PlanAgain,
-    Prepared,
-    check_head,
-    land,
-)
+from omnigraph_spark.writing.landing import NOTHING_MOVED, Landing, PartlyLanded, Prepared, land
 from omnigraph_spark.writing.pending import Pending, WriteMode
-from omnigraph_spark.writing.preparing import discard_prepared, prepare, refuse_given_up
+from omnigraph_spark.writing.preparing import Preparation, discard_all, refuse_given_up
 from omnigraph_spark.writing.repacking import repack
 from omnigraph_spark.writing.stage import StageResult, StageTask, discard_unowned
 from omnigraph_spark.writing.target import Target
@@ -61,7 +51,6 @@ from omnigraph_spark.writing.workspace import DuckWorkspace, Workspace
 REBASES = 5
 
 
-P = ParamSpec("P")
 SpaceFactory = Callable[[], AbstractContextManager[Workspace]]
 
 
@@ -88,7 +77,7 @@ class Write:
         self.branch = branch
         self._target = Target(reader, branch, create_from)
         self._collected = Collected(branch, mixed)
-        #: Whether datasets may have moved.
+        #: Whether datasets may have moved, or did and were undone: versions name what was staged.
         self._effects = False
 
     @property
@@ -205,12 +194,17 @@ class Write:
                     space = held.enter_context((space_factory or self.workspace)())
                     pending = self._inspected(space)
                     if not pending:
+                        if not attempt and self._target.is_behind():
+                            raise PlanAgain("there was nothing to do before", in_vain=True)
                         self.abort()
                         return None
+                    preparation = held.enter_context(Preparation(self._reader.manifest, space))
                     if not attempt:
-                        # The first inspection may take long, and holds nobody up.
+                        # The first look takes as long as there are rows, and holds nobody up. The
+                        # next ones do, so that a write that was overtaken comes to its end.
+                        preparation.begin(pending)
                         held.enter_context(lock)
-                    return self._land(space, pending, commit_id)
+                    return self._land(preparation, pending, commit_id)
                 except PlanAgain as reason:
                     moved = reason
         raise ConflictError(f"{REBASES + 1} attempts on branch {self.branch!r} lost: {moved}")
@@ -244,7 +238,7 @@ class Write:
                 self._collected.repacked(packed)
         return pending
 
-    def _land(self, space: Workspace, pending: Sequence[Pending], commit_id: str) -> Commit:
+    def _land(self, preparation: Preparation, pending: Sequence[Pending], commit_id: str) -> Commit:
         manifest = self._reader.manifest
         if manifest.schema_apply_in_progress():
             raise SchemaApplyInProgressError("a schema change holds its lock, or died holding it")
@@ -268,20 +262,22 @@ class Write:
         # Whatever can be refused was refused: from here on there are traces.
         self._target.make()
         prepared: list[Prepared] = []
+        before, moved = self._effects, False
         try:
             for change in pending:
                 ensure_fork(manifest, change)
-                prepared.append(prepare(manifest, change, space))
+                prepared.append(preparation.take(change))
             lineage = LineageIntent(commit_id, now_us(), self._terms.actor)
             seen = state if state.branch == self.branch else None
             head = self._strict_head()
             landing = Landing(self.branch, prepared, expected, lineage, head, seen=seen)
             refuse_given_up(manifest, prepared)
-            self._effects = True
+            self._effects = moved = True
             try:
                 commit = land(manifest, landing)
             except NOTHING_MOVED:
-                self._effects = False
+                # This time: an earlier attempt may have been undone, whose versions are still read.
+                self._effects, moved = before, False
                 raise
             except PartlyLanded as failed:
                 # Commits of our own, under our own lock: nobody else has to recover them.
@@ -290,11 +286,11 @@ class Write:
                     raise failed.reason from failed
                 commit = visible
         except BaseException:
-            if not self._effects:
-                for item in prepared:
-                    _quietly(discard_prepared, manifest, item)
+            if not moved:
+                discard_all(manifest, prepared)
             raise
-        self._discard_replaced(prepared)
+        if not before:
+            self._discard_replaced(prepared)
         summaries = {item.pending.key: item.summary for item in prepared}
         return replace(commit, changes=summaries)
 
@@ -328,8 +324,8 @@ class Write:
 
     def _rebase(self, moved: PlanAgain) -> None:
         """Plan on the newest commit, or give up when the terms say so."""
-        newest = self._target.newest()
-        if not self._may_rebase():
+        newest = self._target.newest(surely=moved.in_vain)
+        if not self._may_rebase() and not moved.in_vain:
             raise self._conflict(moved, newest.commit.id)
         for key in self._collected.keys:
             type_key = newest.entry(key).type_key
@@ -374,12 +370,5 @@ class Write:
             self._discard(request.address, (*request.files, *request.places))
 
     def _discard(self, address: DatasetAddress, files: Iterable[StagedFile]) -> None:
-        _quietly(discard, address, files, self.base.settings)
-
-
-def _quietly(discard: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-    """Delete files that nobody needs; if that fails, what is being reported matters more."""
-    try:
-        discard(*args, **kwargs)
-    except StorageError as error:
-        warnings.warn(f"files that no version names stayed behind: {error}", stacklevel=3)
+        with leftovers_told():
+            discard(address, files, self.base.settings)

@@ -154,7 +154,36 @@ def test_opening_and_planning_cost_the_same_after_10_and_after_500_commits(
         tasks, planning, requests = bill.of(partial(plan, graph))
         assert planning == {"HEAD": 1, "GET": 1}, (commits, planning, requests)
         assert len(tasks.tasks) == 1
+        rows, scanning, requests = bill.of(lambda tasks=tasks: list(read_all(tasks)))
+        # The one file there is, in one piece: it is small.
+        assert scanning == {"GET": 1}, (commits, scanning, requests)
+        assert sum(batch.num_rows for batch in rows) == 2
         assert len(graph.history()) == commits
+
+
+def copied(s3: S3Server, uri: str) -> str:
+    """The same graph in a bucket of its own, to be written to."""
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    client, own = s3.client(), s3.make_bucket()
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+        for found in page["Contents"]:
+            source = {"Bucket": bucket, "Key": found["Key"]}
+            client.copy_object(Bucket=own, Key=found["Key"], CopySource=source)
+    return f"s3://{own}/{prefix}"
+
+
+def test_a_small_commit_costs_the_same_after_10_and_after_500_commits(
+    bill: Bill, s3: S3Server, histories: dict[int, str]
+) -> None:
+    costs = {}
+    for commits, uri in histories.items():
+        graph = og.open(copied(s3, uri), storage=s3.storage_options)
+        # Opens what any first write of a process opens.
+        add_one_of_each(graph, 0)
+        _, counts, requests = bill.of(partial(add_one_of_each, graph, 1))
+        assert counts.total() <= 40, (commits, counts, requests)
+        costs[commits] = counts
+    assert costs[10] == costs[500]
 
 
 def test_a_second_plan_in_the_same_process_costs_one_probe(
@@ -192,6 +221,8 @@ def test_every_dataset_of_a_snapshot_is_opened_once(
     _, counts, requests = bill.of(read_all_types_twice)
 
     assert (counts["HEAD"], counts["LIST"]) == (3, 0), requests
+    # Three versions; what was read of a file is fetched again by whoever filters it.
+    assert counts.total() <= 3 + 3 + 8, requests
     opened = [path for path in bill.paths("GET") if "/_versions/" in path]
     assert len(opened) == len(set(opened)) == 3, requests
 

@@ -47,9 +47,9 @@ def test_health_costs_a_few_requests_per_type(s3: S3Server, types: int) -> None:
     graph = graph_of(s3, types)
     graph.health()
     counted = cost(s3, graph.health)
-    # Per type: its branches, its newest version. Once: sidecars, staged files, the lock, branches,
-    # folders of both kinds, the newest manifest.
-    assert counted["LIST"] == 2 * types + 6
+    # Per type: its branches, its newest version, its folders, the files of data. Once: sidecars,
+    # staged files, the lock, branches, folders of both kinds, the newest manifest.
+    assert counted["LIST"] == 4 * types + 6
     assert counted["GET"] + counted["HEAD"] <= 2
 
 

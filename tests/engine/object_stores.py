@@ -14,6 +14,18 @@ Server = S3Server | Gateway
 NAMES = ["moto", "versitygw"]
 
 
+def hadoop_settings(server: Server) -> dict[str, str]:
+    """What reaches a server, as a session says it to Hadoop's own client."""
+    known = server.storage_options
+    return {
+        "fs.s3a.access.key": known["aws_access_key_id"],
+        "fs.s3a.secret.key": known["aws_secret_access_key"],
+        "fs.s3a.endpoint": server.endpoint,
+        "fs.s3a.endpoint.region": known["aws_region"],
+        "fs.s3a.path.style.access": "true",
+    }
+
+
 @contextmanager
 def running(name: str, moto: S3Server) -> Iterator[Server]:
     """Yield the server of a name; moto runs already."""

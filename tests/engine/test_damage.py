@@ -242,11 +242,11 @@ def test_without_the_derived_files_a_graph_with_a_branch_is_refused(
 # -- the stamp -----------------------------------------------------------------------------------
 
 STAMPS: list[tuple[str | None, type[og.OmnigraphError], list[str]]] = [
-    ("0", FormatTooOldError, ["storage format 0", "reads format 4", "upgrade the graph"]),
-    ("3", FormatTooOldError, ["storage format 3", "reads format 4", "upgrade the graph"]),
+    ("0", FormatTooOldError, ["storage format 0", "reads format 4", "export it with the engine"]),
+    ("3", FormatTooOldError, ["storage format 3", "reads format 4", "export it with the engine"]),
     ("6", FormatTooNewError, ["storage format 6", "install a newer omnigraph-spark"]),
     ("99", FormatTooNewError, ["storage format 99", "install a newer omnigraph-spark"]),
-    (None, FormatStampMissingError, ["no format stamp", "upgrade"]),
+    (None, FormatStampMissingError, ["no format stamp", "export it with the engine"]),
     ("four", FormatStampInvalidError, ["'four'", "not a number", "restore"]),
     ("", FormatStampInvalidError, ["''", "not a number", "restore"]),
     ("-4", FormatStampInvalidError, ["'-4'", "not a number", "restore"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -11,16 +12,24 @@ import pytest
 
 import omnigraph_spark as og
 from omnigraph_spark import failpoints as points
+from omnigraph_spark.clock import new_ulid, now_us
 from omnigraph_spark.errors import (
     ConflictError,
     ConstraintViolationError,
     DriftError,
+    ForeignCommitError,
     KeyConflictError,
     OmnigraphError,
+    RecoveryRequiredError,
     StorageError,
 )
 from omnigraph_spark.failpoints import Failpoint
+from omnigraph_spark.formats.v4.sidecar import Sidecar, SidecarPin, WriterKind, write_sidecar
+from omnigraph_spark.recovery.sweep import heal
 from omnigraph_spark.storage.datasets import PinnedDataset
+from omnigraph_spark.storage.objects import objects_at
+from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.writing import write as writing
 from tests.engine.recovering import reached
 from tests.engine.writing import (
     COMPANY,
@@ -136,6 +145,22 @@ def test_a_commit_that_nobody_published_is_not_written_over(
     assert list(Path(graph.root, "__recovery").glob("*.json")) == []
 
 
+def test_what_a_version_names_that_was_taken_back_stays_when_a_later_attempt_moves_nothing(
+    graph: og.Graph, other: GraphBuilder
+) -> None:
+    """RS-25: companies land and are taken back; planned again, the stray commit refuses it all."""
+    pinned = graph.entries[COMPANY].dataset_version
+    with (
+        reached(points.DATASET_COMMITTED, lambda: leave(other, PERSON, {"name": "Stray"})),
+        pytest.raises(DriftError, match=PERSON),
+    ):
+        write_both(graph)
+    dataset = str(Path(graph.root, graph.entries[COMPANY].path))
+    assert lance.dataset(dataset).version > pinned + 1, "it was taken back"
+    landed = lance.dataset(dataset, version=pinned + 1).to_table(columns=["name"])
+    assert "Globex" in landed.column("name").to_pylist()
+
+
 def test_a_commit_on_top_of_ours_survives_and_stops_the_next_writer(
     graph: og.Graph, other: GraphBuilder
 ) -> None:
@@ -152,6 +177,70 @@ def test_a_commit_on_top_of_ours_survives_and_stops_the_next_writer(
     with pytest.raises(DriftError, match="version 4 but the manifest pins 3"):
         graph.write(pa.table({"name": ["Initech"]}), "Company")
     graph.write(people(Eve=1), "Person")
+
+
+@pytest.mark.parametrize("point", [points.DATASET_COMMITTED, points.BEFORE_PUBLISH], ids=name_of)
+def test_what_another_publishes_of_ours_with_its_own_is_followed_by_the_rest(
+    graph: og.Graph, other: GraphBuilder, point: Failpoint
+) -> None:
+    """RS-25, RS-27: the engine may go on on top of companies that landed, and publish them."""
+    with reached(point, lambda: publish(other, COMPANY, {"name": "Theirs"})):
+        commit = write_both(graph)
+    assert commit is not None
+    assert ids(graph.refresh(), "Company") == ["Acme", "Globex", "Theirs", "Umbra"]
+    assert "Dan" in ids(graph, "Person")
+    assert commit.id in [each.id for each in graph.history()]
+    assert_whole(graph)
+    graph.write(people(Eve=1), "Person")
+    assert_whole(graph)
+
+
+def test_a_part_of_ours_that_another_published_is_told_when_the_rest_cannot_follow(
+    graph: og.Graph, other: GraphBuilder
+) -> None:
+    """RS-25, RS-27: nothing says that nothing became visible, and nothing of theirs is lost."""
+
+    def both() -> None:
+        publish(other, COMPANY, {"name": "Theirs"})
+        publish(other, PERSON, {"name": "Theirs", "age": 1})
+
+    with (
+        reached(points.DATASET_COMMITTED, both),
+        pytest.raises(RecoveryRequiredError, match="node:Company, whose new rows another"),
+    ):
+        write_both(graph)
+    assert ids(graph.refresh(), "Company") == ["Acme", "Globex", "Theirs", "Umbra"]
+    assert ids(graph, "Person") == ["Ann", "Bob", "Cid", "Theirs"]
+    with pytest.raises(ForeignCommitError, match="recover"):
+        graph.write(people(Eve=1), "Person")
+    graph.recover(force=True)
+    graph.write(people(Eve=1), "Person")
+    assert_whole(graph)
+
+
+def test_a_writer_without_a_lock_that_begins_to_land_is_not_taken_for_drift(
+    graph: og.Graph, other: GraphBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RS-27: its sidecar and its commit come after we looked for unfinished writes."""
+    store = objects_at(graph.root, StorageSettings())
+    entry = graph.entries[PERSON]
+    pin = SidecarPin(PERSON, f"{graph.root}/{entry.path}", entry.dataset_version, 3)
+    sidecar = Sidecar(new_ulid(), now_us(), WriterKind.LOAD, (pin,))
+    looks: list[str] = []
+
+    def heal_then_land(*args: Any, **kwargs: Any) -> Any:
+        healed = heal(*args, **kwargs)
+        if not looks:
+            write_sidecar(graph.root, store, sidecar)
+            leave(other, PERSON, {"name": "Theirs", "age": 1})
+        looks.append("looked")
+        return healed
+
+    monkeypatch.setattr(writing, "heal", heal_then_land)
+    assert write_both(graph) is not None
+    assert len(looks) > 1
+    assert ids(graph.refresh(), "Person") == ["Ann", "Bob", "Cid", "Dan", "Theirs"]
+    assert_whole(graph)
 
 
 # -- write skew ------------------------------------------------------------------------------------

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -46,8 +49,8 @@ def test_rows_become_a_graph_in_one_commit(tmp_path: Path) -> None:
     assert graph.snapshot().rows("Knows") == 1
 
 
-def test_when_the_load_fails_nothing_of_the_graph_stays(tmp_path: Path) -> None:
-    root = tmp_path / "g"
+def create_in_vain(root: Path) -> None:
+    """Make a graph whose rows are refused."""
     astray = pa.table({"src": ["ann"], "dst": ["nobody"]})
     with pytest.raises(ConstraintViolationError, match="'nobody'"):
         og.create_from_frames(
@@ -56,8 +59,31 @@ def test_when_the_load_fails_nothing_of_the_graph_stays(tmp_path: Path) -> None:
             edges={"Knows": (astray, "Person", "Person")},
             keys={"Person": "name"},
         )
+
+
+def test_when_the_load_fails_nothing_of_the_graph_stays(tmp_path: Path) -> None:
+    root = tmp_path / "g"
+    create_in_vain(root)
     assert not root.exists() or listing(root) == []
     og.create_from_frames(root, nodes={"Person": PEOPLE}, keys={"Person": "name"})
+
+
+def test_what_another_commits_to_a_new_graph_whose_load_fails_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right before the new graph is taken back under its lock."""
+    root = tmp_path / "g"
+    # By its name, because the package's `create` is a function.
+    create = import_module("omnigraph_spark.create")
+    real = create.writer_lock
+
+    def later(*held: Any) -> AbstractContextManager[None]:
+        og.open(root).write(PEOPLE, "Person")
+        return real(*held)
+
+    monkeypatch.setattr(create, "writer_lock", later)
+    create_in_vain(root)
+    assert og.open(root).snapshot().rows("Person") == 2
 
 
 def test_a_column_that_no_graph_holds_is_named_before_anything_is_made(tmp_path: Path) -> None:

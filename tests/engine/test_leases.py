@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from omnigraph_spark.errors import ConflictError
+from omnigraph_spark.errors import ConflictError, StorageError
+from omnigraph_spark.storage import leases
 from omnigraph_spark.storage.leases import leased
 from omnigraph_spark.storage.objects import ObjectStore, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
@@ -83,3 +84,39 @@ def test_a_slow_writer_does_not_delete_the_lease_of_the_next(
         time.sleep(0.02)
         store.write(address, b"the next one's")
     assert store.read(address) == b"the next one's"
+
+
+def test_a_holder_at_work_keeps_its_lease_for_longer_than_a_lease_lasts(
+    s3: S3Server, place: tuple[ObjectStore, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, address = place
+    monkeypatch.setattr(leases, "_RENEW_SECONDS", 0.1)
+    with (
+        leased(store, address, wait_seconds=0, lease_seconds=2),
+        pytest.raises(ConflictError, match="waited; nothing else was in the way"),
+        leased(store, address, wait_seconds=3, lease_seconds=2),
+    ):
+        pytest.fail("two held one lease")
+    assert store.read(address) is None
+    s3.reset()
+    time.sleep(0.3)
+    assert s3.counts() == {}
+
+
+def test_a_lease_that_cannot_be_renewed_is_lost(
+    place: tuple[ObjectStore, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, address = place
+    tried = threading.Event()
+
+    def refuse(*_: object) -> None:
+        tried.set()
+        raise StorageError("transient", address, "the connection broke off")
+
+    monkeypatch.setattr(leases, "_RENEW_SECONDS", 0.1)
+    with leased(store, address, wait_seconds=0, lease_seconds=0.5):
+        monkeypatch.setattr(type(store), "write", refuse)
+        with leased(store, address, wait_seconds=30, lease_seconds=0.5):
+            assert tried.is_set()
+            mine = store.read(address)
+    assert mine is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph_spark.errors import StorageError
+from omnigraph_spark.errors import ConflictError, StorageError
 from omnigraph_spark.storage.local_objects import LocalObjects
 from omnigraph_spark.storage.locks import writer_lock
 from omnigraph_spark.storage.settings import StorageSettings
@@ -32,6 +32,27 @@ def test_a_file_that_may_not_be_looked_at_is_named_when_its_folder_is_listed(
     with pytest.raises(StorageError, match="hidden") as refused:
         list(LocalObjects().listing(str(tmp_path)))
     assert refused.value.kind == "permission"
+
+
+def test_the_lock_file_of_another_user_is_taken_though_it_may_only_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with writer_lock(str(tmp_path), "main", StorageSettings()):
+        pass
+    really_open = os.open
+
+    def refuse(path: Any, flags: int, *how: Any) -> int:
+        if str(path).endswith(".lock") and flags & os.O_ACCMODE != os.O_RDONLY:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return really_open(path, flags, *how)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with (
+        writer_lock(str(tmp_path), "main", StorageSettings()),
+        pytest.raises(ConflictError, match="'main'"),
+        writer_lock(str(tmp_path), "main", StorageSettings(), wait_seconds=0),
+    ):
+        pytest.fail("two held one lock")
 
 
 @pytest.mark.parametrize("known", [errno.ENOLCK, errno.EOPNOTSUPP])

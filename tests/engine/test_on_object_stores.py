@@ -33,6 +33,7 @@ from tests.faults.s3proxy import Fault, always, s3_proxy
 from tests.helpers import secrets
 from tests.helpers.crashes import WORKS, crashing, load, write_dev
 from tests.helpers.engine import run_engine
+from tests.helpers.exported import exported_rows
 from tests.helpers.s3 import S3Server
 from tests.helpers.versitygw import Gateway
 
@@ -352,22 +353,44 @@ def test_a_place_without_a_graph_is_no_failure_of_storage(server: Server) -> Non
 # -- the engine ----------------------------------------------------------------------------------
 
 
+def engine_at(root: str, server: Server, command: str | Path, *arguments: str | Path) -> str:
+    """What the engine prints, reaching the server by the same variables as we do."""
+    path_style = {"AWS_ENDPOINT_URL_S3": server.endpoint, "AWS_S3_FORCE_PATH_STYLE": "true"}
+    variables = {**server.environment, **path_style}
+    return run_engine(command, root, *arguments, settings=variables, check=True).stdout
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("point", "people"), [(points.DATASET_COMMITTED, PRE), (points.BEFORE_PUBLISH, POST)]
+)
+def test_the_engine_finishes_or_undoes_what_a_dead_writer_of_ours_left(
+    graph: og.Graph, server: Server, point: Failpoint, people: dict[str, int], tmp_path: Path
+) -> None:
+    """RS-11, RS-14: opened for writing it recovers, and both read the same rows then."""
+    with crashing(point):
+        load(graph)
+    records = tmp_path / "more.jsonl"
+    records.write_text('{"type":"Company","data":{"name":"Umbra"}}\n')
+    engine_at(graph.root, server, "load", "--data", records, "--mode", "merge")
+    after = og.open(graph.root, mode="r", storage=server.storage_options)
+    assert ages(after) == people
+    snapshot = after.snapshot()
+    ours = [row for key in snapshot.entries for row in exported_rows(key, snapshot.arrow(key))]
+    theirs = [json.loads(line) for line in engine_at(graph.root, server, "export").splitlines()]
+    assert sorted(map(json.dumps, theirs)) == sorted(map(json.dumps, ours))
+    assert_settled(after, server.storage_options)
+
+
 @pytest.mark.engine
 def test_the_engine_opens_exports_and_writes_what_we_wrote(
     graph: og.Graph, server: Server, tmp_path: Path
 ) -> None:
     """Pointed at the same bucket by the same variables, and we go on after it."""
     load(graph)
-    variables = {
-        **server.environment,
-        "AWS_ENDPOINT_URL_S3": server.endpoint,
-        "AWS_S3_FORCE_PATH_STYLE": "true",
-    }
 
     def engine(*command: str | Path) -> str:
-        return run_engine(
-            command[0], graph.root, *command[1:], settings=variables, check=True
-        ).stdout
+        return engine_at(graph.root, server, *command)
 
     assert engine("export").count('"Person"') == 3
     records = tmp_path / "more.jsonl"

@@ -327,7 +327,7 @@ def test_a_live_writer_is_waited_for_and_not_undone(
     with reached(points.DATASET_COMMITTED, pause), ThreadPoolExecutor(2) as pool:
         writing = pool.submit(load, graph)
         assert half_done.wait(30)
-        with pytest.raises(ConflictError, match="held branch"):
+        with pytest.raises(ConflictError, match="held the lock of branch"):
             recover(manifest_of(written), wait_seconds=0.05)
         with monkeypatch.context() as impatient:
             impatient.setattr(sweep, "_OPEN_WAIT_SECONDS", 0.05)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
+import lance
 import pyarrow as pa
 import pytest
 
 import omnigraph_spark as og
 from omnigraph_spark import failpoints as points
+from omnigraph_spark.clock import now_us
 from omnigraph_spark.errors import ConflictError
 from omnigraph_spark.failpoints import Failpoint
 from omnigraph_spark.names import TypeKey
@@ -24,6 +27,9 @@ from tests.engine.recovering import POST, PRE, reached
 from tests.helpers import golden
 from tests.helpers.crashes import Crashed, crashing, load, write_social
 from tests.helpers.s3 import S3Server
+
+#: How a manifest names the rows that record versions.
+_VERSION = "table_version"
 
 
 @pytest.fixture
@@ -59,6 +65,22 @@ def test_what_must_be_undone_waits_until_its_writer_cannot_be_alive(
     monkeypatch.setattr(observe, "_LEASE_US", 0)
     load(graph)
     assert ages(graph) == POST
+
+
+@pytest.mark.parametrize(("behind_s", "waits"), [(60, True), (600, False)])
+def test_a_clock_that_is_a_minute_behind_takes_no_live_writer_for_dead(
+    root: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch, behind_s: int, waits: bool
+) -> None:
+    with crashing(points.DATASET_COMMITTED):
+        load(opened(root, s3))
+    graph = opened(root, s3)
+    monkeypatch.setattr(observe, "now_us", lambda: now_us() - behind_s * 1_000_000)
+    if waits:
+        with pytest.raises(ConflictError, match="may have a live writer"):
+            graph.recover()
+    else:
+        [done] = graph.recover()
+        assert done.kind == "RolledBack"
 
 
 def test_who_knows_better_does_not_have_to_wait(root: str, s3: S3Server) -> None:
@@ -124,3 +146,40 @@ def test_schema_files_that_were_copied_and_not_yet_deleted_are_moved_on(
     store = objects_at(root, StorageSettings.resolve(s3.storage_options))
     assert [found for found in store.listing(root) if found.name.endswith(".staging")] == []
     assert graph.recover() == []
+
+
+# -- what is recorded of a version ----------------------------------------------------------------
+
+
+def assert_tags_are_those_of_the_objects(root: str, s3: S3Server, branch: str | None = None) -> int:
+    """Compare each version that a manifest records with its object; how many there were."""
+    where = f"{root}/__manifest" + (f"/tree/{branch}" if branch else "")
+    rows = lance.dataset(where, storage_options=s3.storage_options).to_table().to_pylist()
+    recorded = [json.loads(row["metadata"]) for row in rows if row["object_type"] == _VERSION]
+    for version in recorded:
+        head = s3.client().head_object(Bucket=root.split("/")[2], Key=version["manifest_path"])
+        assert version["e_tag"] == head["ETag"], version
+        assert version["manifest_size"] == head["ContentLength"], version
+    return len(recorded)
+
+
+def test_the_tag_of_every_version_that_is_recorded_is_that_of_its_object(
+    root: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a publish, on a branch, after a merge, after recovery finished and undid a write."""
+    graph = opened(root, s3)
+    load(graph)
+    published = assert_tags_are_those_of_the_objects(root, s3)
+    graph.create_branch("dev")
+    graph.as_branch("dev").write(pa.table({"name": ["Dora"]}), "Person")
+    assert assert_tags_are_those_of_the_objects(root, s3, "dev") > published
+    graph.write(pa.table({"name": ["Erin"]}), "Person")
+    graph.merge("dev", into="main")
+    merged = assert_tags_are_those_of_the_objects(root, s3)
+    assert merged > published
+    monkeypatch.setattr(observe, "_LEASE_US", 0)
+    for point in (points.DATASET_COMMITTED, points.BEFORE_PUBLISH):
+        with crashing(point):
+            graph.refresh().write(pa.table({"name": [f"Zoe {point.name}"]}), "Person")
+        assert len(opened(root, s3).recover()) <= 1
+    assert assert_tags_are_those_of_the_objects(root, s3) > merged

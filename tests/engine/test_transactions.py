@@ -14,6 +14,7 @@ import pytest
 import omnigraph_spark as og
 from omnigraph_spark.errors import (
     ColumnNotFoundError,
+    ConflictError,
     ConflictingOptionsError,
     ConstraintViolationError,
     InvalidFilterError,
@@ -26,9 +27,12 @@ from omnigraph_spark.errors import (
 )
 from omnigraph_spark.formats.profile import ChangeSummary
 from omnigraph_spark.snapshot import GraphReader
+from omnigraph_spark.storage import fresh_rows
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.staging import StagedFile
+from omnigraph_spark.writing import preparing
 from omnigraph_spark.writing import write as writing
+from omnigraph_spark.writing.landing import Prepared
 from omnigraph_spark.writing.pending import WriteMode
 from omnigraph_spark.writing.stage import StageResult
 from omnigraph_spark.writing.terms import WriteTerms
@@ -713,6 +717,23 @@ def test_nodes_and_edges_are_deleted_by_several_requests_at_once(graph: og.Graph
     assert_whole(graph)
 
 
+def test_nodes_that_no_edge_can_end_at_are_deleted_by_several_requests_at_once(
+    tmp_path: Path,
+) -> None:
+    graph = og.create(tmp_path / "g", "node Line { number: I64 }")
+    rows = {"id": [f"l{number}" for number in range(6)], "number": list(range(6))}
+    graph.write(pa.table(rows), "Line")
+    with graph.transaction() as tx:
+        tx.delete("Line", where="number < 2")
+        tx.delete("Line", where="number < 3")
+        tx.delete("Line", ids=["l2", "l4"])
+        assert sorted(tx.arrow("Line")["id"].to_pylist()) == ["l3", "l5"]
+    assert tx.commit is not None
+    assert tx.commit.changes["node:Line"].deleted == 4
+    assert ids(graph, "Line") == ["l3", "l5"]
+    assert_whole(graph)
+
+
 def test_deleting_what_is_not_there_is_no_commit(graph: og.Graph) -> None:
     before = files(Path(graph.root))
     assert graph.delete("Person", ids=["Nobody"]) is None
@@ -915,3 +936,29 @@ def test_a_writer_that_gives_up_leaves_files_that_any_version_names(
     assert len(data_files(Path(graph.root))) == len(before) - 1
     at = og.open(graph.root).at(commit=commit.id)
     assert ids(at, "Person") == ["Ann", "Bob", "Cid", "Dan"]
+
+
+def test_a_merge_whose_files_were_thrown_away_after_they_were_read_does_not_land(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark told its user that the statement was cancelled, while its commit still ran."""
+    before = files(Path(graph.root))
+    write = Write(GraphReader.open(graph.root, StorageSettings()), "main", WriteTerms())
+    task = write.task("Person", WriteMode.MERGE)
+    results = [task.run(people(Ann=1).to_batches())]
+    # They come from a worker.
+    monkeypatch.setattr(fresh_rows, "_kept", type(fresh_rows._kept)())
+    given_up = pickle.loads(pickle.dumps(write))
+    write.add("Person", task, results)
+
+    prepare = preparing.prepare
+
+    def then_given_up(*args: Any) -> Prepared:
+        done = prepare(*args)
+        given_up.discard_unowned(task, results)
+        return done
+
+    monkeypatch.setattr(preparing, "prepare", then_given_up)
+    with pytest.raises(ConflictError, match="given up"):
+        write.commit_or_abort()
+    assert files(Path(graph.root)) == before

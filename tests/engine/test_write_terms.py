@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -28,10 +29,13 @@ from omnigraph_spark.errors import (
     TypeNotFoundError,
 )
 from omnigraph_spark.storage import manifest_writer
+from omnigraph_spark.storage.locks import writer_lock
 from omnigraph_spark.storage.objects import IN_DOUBT
-from omnigraph_spark.writing import landing
+from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.writing import landing, preparing
 from omnigraph_spark.writing import write as writing
 from omnigraph_spark.writing.inspect import inspect
+from omnigraph_spark.writing.landing import Prepared
 from omnigraph_spark.writing.pending import WriteMode
 from tests.engine.race_work import write_once
 from tests.engine.writing import (
@@ -128,6 +132,46 @@ def test_a_rebased_merge_looks_again_which_rows_are_there(graph: og.Graph, other
     assert (change.inserted, change.updated, change.rows) == (1, 1, 4)
     assert ages(graph) == {"Bob": 41, "Cid": None, "Dan": 5, "Ann": 6}
     assert_whole(graph)
+
+
+CHANGES_ROWS: dict[str, Step] = {
+    "merge": lambda graph: graph.write(people(Ann=31, Dan=5), "Person", mode="merge"),
+    "delete": lambda graph: graph.delete("Person", where="age > 40", on_conflict="rebase"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES_ROWS)
+def test_what_takes_as_long_as_there_are_rows_holds_nobody_up(
+    graph: og.Graph, other: og.Graph, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """And what was worked out for a version that is overtaken leaves no file behind."""
+    times, prepare = list[str](), preparing.prepare
+
+    def then_overtaken(*args: Any) -> Prepared:
+        done = prepare(*args)
+        times.append(done.pending.key)
+        if len(times) == 1:
+            monkeypatch.setattr(preparing, "prepare", prepare)
+            with writer_lock(graph.root, "main", StorageSettings(), wait_seconds=0):
+                pass
+            other.write(people(Eve=90), "Person")
+            monkeypatch.setattr(preparing, "prepare", then_overtaken)
+        return done
+
+    monkeypatch.setattr(preparing, "prepare", then_overtaken)
+    CHANGES_ROWS[what](graph)
+    assert times.count(PERSON) == 2, "once ahead, and once more on top of the other"
+    expected = {"Ann": 31, "Bob": 41, "Cid": None, "Dan": 5, "Eve": 90}
+    assert ages(graph) == (expected if what == "merge" else {"Ann": 30, "Cid": None})
+    assert_whole(graph)
+    folder = Path(graph.root, graph.entries[PERSON].path)
+    named = {
+        file.path
+        for version in lance.dataset(str(folder)).versions()
+        for fragment in lance.dataset(str(folder), version["version"]).get_fragments()
+        for file in fragment.data_files()
+    }
+    assert {path.name for path in folder.glob("data/*.lance")} == named
 
 
 def test_edges_land_after_their_nodes_were_written(graph: og.Graph, other: og.Graph) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from omnigraph_spark import failpoints
 from omnigraph_spark.failpoints import Failpoint, all_failpoints, arm, disarm
+from tests.faults.test_points import ELSEWHERE, OUTCOMES
 
 REPOSITORY = Path(__file__).parent.parent.parent
 #: Where outcomes are stated.
@@ -18,6 +19,7 @@ TESTS = (
     "tests/engine/test_merge_crashes.py",
     "tests/engine/test_recovery.py",
     "tests/engine/test_recovery_of_writers.py",
+    "tests/faults/test_points.py",
 )
 
 
@@ -47,6 +49,10 @@ def test_every_failpoint_stands_somewhere(point: Failpoint) -> None:
 def test_every_failpoint_has_a_tested_outcome(point: Failpoint) -> None:
     tested = (names_in(REPOSITORY / path)[variable_of(point)] for path in TESTS)
     assert any(tested)
+
+
+def test_every_failpoint_has_a_work_that_dies_there_and_a_state_it_ends_in() -> None:
+    assert {*(point for point, *_ in OUTCOMES), *ELSEWHERE} == set(all_failpoints())
 
 
 def test_names_are_unique_and_say_what_is_durable() -> None:

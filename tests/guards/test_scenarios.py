@@ -248,6 +248,9 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
         ],
     },
     "RS-27": {
+        "interop/test_beside_a_live_engine.py": [
+            "neither_loses_what_it_was_told_is_there",
+        ],
         "faults/test_histories.py": [
             "every_law_holds_when_the_engine_takes_turns",
         ],
@@ -500,12 +503,12 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
 DEFECTS: dict[str, dict[str, list[str]]] = {
     "15.1 cleanup that keeps nothing": {
         "interop/test_alternating_with_the_engine.py": [
-            "branches_that_read_main_keep_their_versions",
+            "nothing_here_takes_versions_away_that_history_or_a_branch_reads",
         ],
     },
     "15.2 cleanup under a branch": {
         "interop/test_alternating_with_the_engine.py": [
-            "branches_that_read_main_keep_their_versions",
+            "nothing_here_takes_versions_away_that_history_or_a_branch_reads",
         ],
         "engine/test_damage.py": [
             "the_engines_own_cleanup_leaves_a_branch_that_says_version_reclaimed",

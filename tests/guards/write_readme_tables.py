@@ -18,6 +18,7 @@ from omnigraph_spark.options import ReadOptions, options_table
 from omnigraph_spark.tables import tables_table
 from omnigraph_spark.writing.write_options import WriteOptions
 from tests.helpers.jsonl_cases import differences_table
+from tests.helpers.jsonl_loads import loads_differences
 
 README = Path(__file__).parent.parent.parent / "README.md"
 
@@ -26,7 +27,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options:read": lambda: options_table(ReadOptions),
     "options:write": lambda: options_table(WriteOptions),
     "errors": errors_table,
-    "differences": differences_table,
+    "differences": lambda: "\n\n".join([differences_table(), loads_differences()]),
     "tables": tables_table,
     "procedures": procedures_table,
 }

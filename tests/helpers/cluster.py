@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.helpers import secrets
+
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 # Far above what an idle machine needs; a busy one is no reason to fail.
@@ -45,7 +47,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    """Start a cluster and end it, with whatever its processes started."""
+    """Start a cluster and end it, with whatever its processes started; none logs a secret."""
     import pyspark
 
     spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
@@ -90,6 +92,8 @@ def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+    # What master, workers and executors logged.
+    assert secrets.leaked_in(folder) == []
 
 
 def waited_for(look: Callable[[], str | None]) -> str:

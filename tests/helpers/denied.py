@@ -1,4 +1,4 @@
-"""Files that may not be read: an honest denial by the system, also where tests run as root."""
+"""Files that the system denies: honestly, also where tests run as root."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ _NOBODY = 65534
 
 
 @contextmanager
-def denied(path: Path) -> Iterator[None]:
-    """Make a path unreadable, also for root, who then is somebody else for a while."""
-    mode = path.stat().st_mode
-    path.chmod(0)
+def denied(*paths: Path, mode: int = 0) -> Iterator[None]:
+    """Give paths a mode for a while, which binds root as well: meanwhile root is somebody else."""
+    before = {path: path.stat().st_mode for path in paths}
+    for path in paths:
+        path.chmod(mode)
     root = os.geteuid() == 0
     if root:
         os.seteuid(_NOBODY)
@@ -23,4 +24,5 @@ def denied(path: Path) -> Iterator[None]:
     finally:
         if root:
             os.seteuid(0)
-        path.chmod(mode)
+        for path in paths:
+            path.chmod(before[path])

@@ -5,7 +5,7 @@ The differences are deliberate: `differences_table` prints them for the README.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -230,20 +230,25 @@ def cases() -> list[Case]:
     return [*made, *_records(), *_ours()]
 
 
-#: What we do, by what the engine does.
+#: What we do where the engine does something else.
 _WE = {
-    Outcome.STRICTER: "an error names line, type, property, what was found and what would work",
-    Outcome.WIDER: "it is loaded",
-    Outcome.OTHER: "it is read exactly as it is written, `-0` as 0",
+    Outcome.STRICTER: "An error names line, type, property, what was found and what would work",
+    Outcome.WIDER: "It is loaded",
+    Outcome.OTHER: "It is read exactly as it is written, `-0` as 0",
 }
 
 
 def differences_table() -> str:
-    """Print the differences as a table: what the engine does, what we do, an example."""
-    lines = ["| the engine 0.8 | here | for example |", "|---|---|---|"]
-    seen: set[str] = set()
+    """Print the differences as tables by what we do: what the engine does, an example."""
+    tables: dict[Outcome, dict[str, str]] = {outcome: {} for outcome in _WE}
     for case in cases():
-        if case.rule and case.rule not in seen:
-            seen.add(case.rule)
-            lines.append(f"| {case.rule} | {_WE[case.outcome]} | `{case.text}` |")
-    return "\n".join(lines)
+        if case.rule:
+            tables[case.outcome].setdefault(case.rule, case.text)
+    return "\n\n".join(differences(_WE[outcome], of) for outcome, of in tables.items())
+
+
+def differences(we: str, examples: Mapping[str, str]) -> str:
+    """Print one table of what the engine does where `we` do something else."""
+    lines = [f"| {theirs} | `{example}` |" for theirs, example in examples.items()]
+    head = ["| the engine 0.8 | for example |", "|---|---|"]
+    return "\n".join([f"{we}, where", "", *head, *lines])

@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pyspark
 
+from tests.helpers import secrets
+
 #: Far above what a server takes to start on a busy machine.
 _PATIENCE_S = 180.0
+_CONF = Path(__file__).parent.parent.parent / "conf"
 _SMALL = {
     "spark.master": "local[2]",
     "spark.ui.enabled": "false",
@@ -46,18 +49,27 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def connect_server(folder: Path, **more: str) -> Iterator[str]:
-    """A Spark Connect server; yields its address."""
+def connect_server(folder: Path, root: str | None = None, **more: str) -> Iterator[str]:
+    """A Spark Connect server, which logs no secret; yields its address.
+
+    With a graph it is started by the script in `conf/`, with the logging that is beside it.
+    """
     port = _free_port()
-    told = {"spark.connect.grpc.binding.port": str(port), **more}
-    server_class = "org.apache.spark.sql.connect.service.SparkConnectServer"
-    command = [spark_program("spark-submit"), "--class", server_class, *settings(told)]
+    if root is None:
+        server_class = "org.apache.spark.sql.connect.service.SparkConnectServer"
+        told = settings({"spark.connect.grpc.binding.port": str(port), **more})
+        submit = [spark_program("spark-submit"), "--class", server_class]
+        command = [*submit, *told, "spark-internal"]
+    else:
+        logging = f"-Dlog4j2.configurationFile={(_CONF / 'log4j2.properties').as_uri()}"
+        options = ["--driver-java-options", logging, *settings(more)]
+        command = [str(_CONF / "connect-server.sh"), root, *options]
     log = folder / "connect.log"
     with log.open("wb") as out:
         server = subprocess.Popen(
-            [*command, "spark-internal"],
+            command,
             cwd=folder,
-            env=environment(),
+            env={**environment(), "PORT": str(port)},
             stdout=out,
             stderr=subprocess.STDOUT,
         )
@@ -67,6 +79,7 @@ def connect_server(folder: Path, **more: str) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait(timeout=60)
+    assert secrets.leaked([log.read_text(errors="replace")]) == []
 
 
 def _free_port() -> int:

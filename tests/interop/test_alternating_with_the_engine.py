@@ -237,6 +237,18 @@ def test_both_write_in_turns_and_read_the_same(shared: Shared) -> None:
     shared.check()
     assert len(graph.refresh().history()) > 30
 
+    schema = shared.folder / "later.pg"
+    rich = (INPUT / "schema.pg").read_text(encoding="utf-8")
+    schema.write_text(f"{rich}\nnode Later {{ name: String @key }}\n", encoding="utf-8")
+    run_engine("schema", "apply", shared.root, "--schema", schema, check=True)
+    shared.check()
+    write_all_modes(shared, 5)
+    graph.refresh().write(pa.table({"name": ["ours"]}), "Later")
+    shared.load("merge", node("Later", name="theirs"))
+    shared.check()
+    shared.check_pins()
+    assert set(shared.rows("Later")) == {"ours", "theirs"}
+
 
 EVOLVED = """
 node Person { name: String @key  age: I32?  nick: String? }
@@ -357,13 +369,17 @@ def test_a_branch_of_a_branch_is_written_here_and_merged_there(shared: Shared) -
     assert set(shared.rows("Company")) == {"Acme", "Globex", "Indexed", "One", "Two"}
 
 
-def test_branches_that_read_main_keep_their_versions(shared: Shared) -> None:
-    """15.1 and 15.2 are about cleanup, which nothing here does by itself: history stays."""
+def test_nothing_here_takes_versions_away_that_history_or_a_branch_reads(shared: Shared) -> None:
+    """15.1 and 15.2 are defects of a cleanup, and there is none here: what other works keep."""
     graph = shared.graph
     graph.create_branch("keep")
+    graph.create_branch("gone")
+    graph.write(pa.table({"name": ["g"]}), "Company", branch="gone")
     commits = graph.history()
     for turn in range(5):
         graph.write(pa.table({"name": [f"c{turn}"]}), "Company")
+    graph.refresh().optimize()
+    graph.delete_branch("gone")
     keep = graph.as_branch("keep")
     assert len(keep.snapshot().arrow("Company")) == 2
     for commit in commits:

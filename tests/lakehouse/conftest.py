@@ -9,10 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import omnigraph_spark as og
+from omnigraph_spark.session.lakehouse.delta_jar import delta_jar
 from tests.conftest import small_session
 from tests.lakehouse.tables import small_graph
-
-DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +19,7 @@ def spark() -> Iterator[SparkSession]:
     """One small session with Delta."""
     session = (
         small_session()
-        .config("spark.jars.packages", DELTA)
+        .config("spark.jars.packages", delta_jar())
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         .config(
             "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"

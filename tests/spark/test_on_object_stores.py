@@ -17,7 +17,7 @@ import omnigraph_spark as og
 from omnigraph_spark import failpoints as points
 from omnigraph_spark.failpoints import Failpoint
 from omnigraph_spark.recovery import observe
-from tests.engine.object_stores import NAMES, Server, running
+from tests.engine.object_stores import NAMES, Server, hadoop_settings, running
 from tests.faults.s3graphs import assert_settled, state_of
 from tests.faults.s3proxy import Call, Fault, S3Proxy, always, s3_proxy
 from tests.helpers import rotating
@@ -182,14 +182,7 @@ def test_a_driver_that_dies_leaves_all_or_nothing(
 def test_settings_of_the_session_for_hadoop_s_own_client_suffice(
     filled: og.Graph, server: Server, spark: SparkSession
 ) -> None:
-    known = server.storage_options
-    hadoop = {
-        "fs.s3a.access.key": known["aws_access_key_id"],
-        "fs.s3a.secret.key": known["aws_secret_access_key"],
-        "fs.s3a.endpoint": server.endpoint,
-        "fs.s3a.endpoint.region": known["aws_region"],
-        "fs.s3a.path.style.access": "true",
-    }
+    hadoop = hadoop_settings(server)
     for key, value in hadoop.items():
         spark.conf.set(key, value)
     try:

@@ -212,3 +212,18 @@ def test_bad_records_in_tasks_are_quoted_and_leave_nothing(
     with pytest.raises(InvalidRecordsError, match="Persn"):
         graph.load_jsonl(tmp_path / "in")
     assert published(Path(graph.root)) == before
+
+
+def test_records_that_are_not_utf8_are_refused_in_tasks_as_in_one_process(
+    graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = published(Path(graph.root))
+    lines = (
+        b'{"type": "Person", "data": {"name": "p"}}\n{"type": "Person", "data": {"name": "\xff"}}'
+    )
+    (tmp_path / "in.jsonl").write_bytes(lines)
+    for least in (1 << 40, 0):
+        monkeypatch.setattr(loading, "LARGE_BYTES", least)
+        with pytest.raises(InvalidRecordsError, match="the text is not UTF-8"):
+            graph.load_jsonl(tmp_path / "in.jsonl")
+    assert published(Path(graph.root)) == before

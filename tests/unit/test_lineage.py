@@ -72,6 +72,13 @@ def test_commits_are_ordered_by_manifest_version_then_time_then_id() -> None:
     assert ids(lineage(*rows).commits) == ["D", "C", "A", "B", "E"]
 
 
+def test_a_lineage_with_newer_commits_has_the_newest_of_all_as_its_head() -> None:
+    before = lineage(row("A", 1, 7), row("B", 2, 8))
+    for newer in ([], [row("C", 3, 1)], [row("D", 4, 1), row("C", 3, 9)], [row("Z", 1, 99)]):
+        after = before.followed_by(newer)
+        assert after.head == after.commits[-1]
+
+
 def test_the_head_is_the_last_in_that_order_and_not_the_latest_in_time() -> None:
     assert head_id(row("A", 3, 99), row("B", 4, 1)) == "B"
     assert head_id(row("A", 4, 2), row("B", 4, 1)) == "A"

@@ -174,11 +174,16 @@ def test_lance_gets_settings_for_buckets_only_and_with_bounded_patience() -> Non
         "aws_access_key_id": "id",
         "aws_secret_access_key": SECRET,
         "aws_region": "r",
-        "client_max_retries": "3",
-        "client_retry_timeout": "30",
+        "client_max_retries": "20",
+        "client_retry_timeout": "15",
         "connect_timeout": "3s",
+        "read_timeout": "25s",
         "timeout": "30s",
+        "lance_aimd_max_retries": "0",
     }
+    reading = settings.for_lance("s3://b/g", reading=True)
+    # Lance fetches four times what is not answered.
+    assert 4 * int(reading["read_timeout"].removesuffix("s")) < 30
 
 
 def test_patience_can_be_set_like_everything_else() -> None:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 
 from omnigraph_spark.errors import UnsupportedError
 from omnigraph_spark.exports import Mark
+from omnigraph_spark.session.lakehouse.delta_jar import delta_jar
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +28,7 @@ _SILENT = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UNSET
 #: How Spark without Delta understands its statements: as a table called DETAIL, or not at all.
 _NO_DELTA = ("TABLE_OR_VIEW_NOT_FOUND", "DATA_SOURCE_NOT_FOUND", "PARSE_SYNTAX_ERROR")
 _HOW = (
-    "pip install 'omnigraph-spark[delta]', add io.delta:delta-spark_4.2_2.13 with "
+    f"pip install 'omnigraph-spark[delta]', add {delta_jar()} with "
     "spark.jars.packages, and set spark.sql.extensions and spark.sql.catalog.spark_catalog as "
     "Delta's guide says"
 )
