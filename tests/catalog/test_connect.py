@@ -126,6 +126,31 @@ def test_a_client_brings_the_jar_and_has_the_catalog(remote: Any, graph: GraphBu
     assert "pushed=[age IS NOT NULL, age = 3]" in person.where("age = 3")._explain_string()
 
 
+def test_statements_that_change_rows_run_through_connect(remote: Any, graph: GraphBuilder) -> None:
+    og.attach(remote, og=str(graph.root))
+    before = len(og.open(str(graph.root), mode="r").history())
+    rows(remote, "UPDATE og.nodes.Person SET age = age + 100 WHERE age >= 8")
+    rows(remote, "DELETE FROM og.nodes.Person WHERE name = 'p1'")
+    rows(
+        remote,
+        "MERGE INTO og.nodes.Person p"
+        " USING (SELECT * FROM VALUES ('p2', 22), ('p3', NULL), ('late', 99) AS v(id, age)) s"
+        " ON p.id = s.id WHEN MATCHED AND s.age IS NULL THEN DELETE"
+        " WHEN MATCHED THEN UPDATE SET age = s.age"
+        " WHEN NOT MATCHED THEN INSERT (name, age) VALUES (s.id, s.age)",
+    )
+    assert dict(rows(remote, "SELECT name, age FROM og.nodes.Person")) == {
+        "p0": 0,
+        "p2": 22,
+        **{f"p{n}": n for n in range(4, 8)},
+        "p8": 108,
+        "p9": 109,
+        "late": 99,
+    }
+    assert rows(remote, "SELECT count(*) FROM og.edges.Knows") == [(0,)], "the edge of p1 went too"
+    assert len(og.open(str(graph.root), mode="r").history()) == before + 3
+
+
 def test_the_script_in_conf_starts_a_server_with_the_catalog_and_its_logging(
     tmp_path: Path, graph: GraphBuilder
 ) -> None:

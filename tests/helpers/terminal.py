@@ -24,10 +24,14 @@ import pytest
 from omnigraph_spark.cli import main
 
 _STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
-#: The first terminal that a process without one opens is its own: Ctrl-C on it is a signal.
-_OWN_TERMINAL = (
-    "import os, sys\nfor fd in (0, 1, 2): os.dup2(os.open(sys.argv[1], os.O_RDWR), fd)\n"
-)
+#: The first terminal that a process without one opens is its own: Ctrl-C on it is a signal, which
+#: tests that run in the background of a shell hand on as ignored.
+_OWN_TERMINAL = """
+import os, signal, sys
+for fd in (0, 1, 2):
+    os.dup2(os.open(sys.argv[1], os.O_RDWR), fd)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
 #: A start of Python on a busy machine; nothing that is typed takes as long.
 _PATIENCE = 60.0
 

@@ -106,6 +106,11 @@ elif work == "modes":
     places = {row["at"] for row in rows.mapInArrow(where, "at string").collect()}
     answer["elsewhere"] = all(os.getcwd() not in place for place in places)
     answer["places"] = len(places)
+elif work == "shuffled":
+    # What the executors have shuffled dies with them: both stages run again.
+    moved = rows.repartition(8, "age")
+    moved = moved.mapInArrow(slow_once, moved.schema)
+    moved.write.format("omnigraph").mode("append").option("type", "Person").save(root)
 else:
     graph.write(rows.mapInArrow(slow_once, rows.schema), "Person")
 graph.refresh()
@@ -186,14 +191,13 @@ def test_executors_without_keys_use_those_that_the_driver_found_and_renewed(
     assert (written.rows("Person"), written.rows("Knows")) == (300, 200)
 
 
+@pytest.mark.parametrize("work", ["killed", "shuffled"])
 def test_an_executor_killed_while_it_stages_costs_no_row_and_adds_none(
-    cluster: Cluster, graph: og.Graph, tmp_path: Path
+    cluster: Cluster, graph: og.Graph, tmp_path: Path, work: str
 ) -> None:
-    """RS-03."""
+    """RS-03, through `graph.write`, and through `df.write` where whole stages run again."""
     answers: list[dict[str, Any]] = []
-    driver = threading.Thread(
-        target=lambda: answers.append(drive(cluster, graph, "killed", tmp_path))
-    )
+    driver = threading.Thread(target=lambda: answers.append(drive(cluster, graph, work, tmp_path)))
     driver.start()
     try:
         waited_for(lambda: "now" if (tmp_path / "hanging").exists() else None)
