@@ -16,6 +16,8 @@ from omnigraph_spark.storage.objects import Listed, Stat, StoredFile
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 #: What a file system says that has no hard links, or none for this user.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV})
+#: How often a folder is deleted that somebody still puts files into.
+_DELETIONS = 5
 
 
 class LocalObjects:
@@ -142,13 +144,25 @@ def _delete_below(folder: str, kept: list[str]) -> None:
         return
     if not any(path.startswith(folder + os.sep) for path in kept):
         with suppress(FileNotFoundError, NotADirectoryError):
-            shutil.rmtree(folder)
+            _delete_tree(folder)
         return
     for entry in list(os.scandir(folder)):
         if entry.is_dir(follow_symlinks=False):
             _delete_below(entry.path, kept)
         else:
             os.unlink(entry.path)
+
+
+def _delete_tree(folder: str) -> None:
+    for left in reversed(range(_DELETIONS)):
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            # A task that is about to be told to end has put a file there meanwhile.
+            if error.errno != errno.ENOTEMPTY or not left:
+                raise
+        else:
+            return
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +132,25 @@ def test_a_folder_is_deleted_but_for_what_is_kept(place: tuple[ObjectStore, str]
     assert [store.read(f"{root}/{path}") for path in gone] == [None] * 3
     store.delete_below(f"{root}/a/keep")
     assert not store.exists(f"{root}/a/keep")
+
+
+@pytest.mark.parametrize(("late", "goes"), [(2, True), (100, False)])
+def test_a_folder_that_a_late_task_writes_to_is_deleted_within_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: int, goes: bool
+) -> None:
+    folder, left, delete = tmp_path / "staging", iter(range(late)), os.rmdir
+    folder.mkdir()
+
+    def written_before(path: str, **options: Any) -> None:
+        if next(left, None) is not None:
+            (folder / "late").touch()
+        delete(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", written_before)
+    store = objects_at(str(tmp_path), StorageSettings())
+    with nullcontext() if goes else pytest.raises(StorageError, match="not empty"):
+        store.delete_below(str(folder))
+    assert folder.exists() is not goes
 
 
 # -- on disk -----------------------------------------------------------------------------------
