@@ -95,7 +95,7 @@ public class OmnigraphCatalog implements TableCatalog, SupportsNamespaces, Proce
       Identifier table, ChangelogContext asked, CaseInsensitiveStringMap options)
       throws NoSuchTableException {
     Map<String, Object> range = OmnigraphChangelog.question(asked.range());
-    return new OmnigraphChangelog(load(table, "load_changes", range));
+    return OmnigraphChangelog.of(load(table, "load_changes", range));
   }
 
   @Override public Table createTable(

@@ -18,6 +18,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * is carried over, so that Spark has nothing to work out.
  */
 record OmnigraphChangelog(OmnigraphTable changes) implements Changelog {
+  /** As Spark's own type, so that whoever loads the caller need not look whether it is one. */
+  static Changelog of(OmnigraphTable changes) { return new OmnigraphChangelog(changes); }
+
   /** What Python is asked for the changes of a table in a range. */
   static Map<String, Object> question(ChangelogRange range) {
     Map<String, Object> asked = new HashMap<>();
