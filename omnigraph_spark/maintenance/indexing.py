@@ -20,7 +20,13 @@ from omnigraph_spark.schema.indexes import DeclaredIndex, IndexKind, declared_in
 from omnigraph_spark.schema.model import EntityType, GraphSchema
 from omnigraph_spark.storage.changes import IndexChange
 from omnigraph_spark.storage.datasets import open_dataset
-from omnigraph_spark.storage.indexing import BuildSegment, FindValue, IndexTarget, JoinSegments
+from omnigraph_spark.storage.indexing import (
+    BuildSegment,
+    FindValue,
+    IndexTarget,
+    JoinSegments,
+    crowded_indexes,
+)
 from omnigraph_spark.storage.parts import Fragment, Index
 
 #: Rows that one task indexes: a few seconds of work, in the memory of any worker.
@@ -81,6 +87,8 @@ class IndexFacts:
     folder: str
     #: The ids of segments that this package built; asked for where there are texts.
     own: frozenset[str] = frozenset()
+    #: The names of indexes with too many pages to be carried on.
+    crowded: frozenset[str] = frozenset()
 
 
 def plan_indexes(declared: Sequence[DeclaredIndex], facts: IndexFacts) -> Iterator[IndexPlan]:
@@ -126,7 +134,7 @@ def _can_be_carried_on(kind: IndexKind, segment: Index, facts: IndexFacts) -> bo
     # only joined with those of the same centre, which the engine chooses by the rows.
     if kind is IndexKind.TEXT:
         return segment.uuid in facts.own and not facts.any_rewritten
-    return kind is IndexKind.BTREE
+    return kind is IndexKind.BTREE and segment.name not in facts.crowded
 
 
 def build_indexes(
@@ -209,6 +217,7 @@ def _plans(manifest: Manifest, held: Held, declared: EntityType) -> list[IndexPl
         any_rewritten=bool(dataset.rewritten_fragments()),
         folder=address.uri,
         own=dataset.own_segments(manifest.settings) if any_text else frozenset(),
+        crowded=crowded_indexes(dataset),
     )
     stored = set(dataset.schema.names)
     # A schema may be newer than the version: a property that was added later has no column yet.

@@ -166,6 +166,12 @@ class PinnedDataset:
             for segment in index.segments
         ]
 
+    def index_pages(self, name: str) -> int:
+        """Return in how many pages a sorted index keeps its values; it is read for that."""
+        with lance_errors(self._address.uri):
+            parts = self._handle.stats.index_stats(name)["indices"]
+        return sum(int(part["num_pages"]) for part in parts)
+
     def indexes_are_readable(self, settings: StorageSettings) -> bool:
         """Tell whether every index lies where the manifest says.
 

@@ -11,6 +11,7 @@ import pytest
 import omnigraph_spark as og
 from omnigraph_spark.maintenance import indexing
 from omnigraph_spark.maintenance.indexing import IndexAction
+from omnigraph_spark.storage import indexing as stored_indexing
 from tests.engine.upkeep_work import (
     CITES,
     DECLARED,
@@ -151,6 +152,35 @@ def test_many_fragments_are_indexed_in_portions_and_end_in_one_segment(
     assert_answers_agree(graph, DOC, questions(range(0, 16, 5)))
     assert found_texts(graph, "number7") == ["d7"]
     assert nearest(graph, 14.9) == "d15"
+
+
+def test_pages_of_an_index_are_small_so_that_little_is_read_to_find_a_value(tmp_path: Path) -> None:
+    graph = write_library(tmp_path / "g")
+    graph.write(docs({f"e{number}": number for number in range(1_000)}), "Doc")
+    graph.build_indexes()
+    assert _pages(graph) == 2
+    assert_answers_agree(graph, DOC, questions(range(-1, 1_000, 250)))
+
+
+def test_an_index_that_grew_to_too_many_pages_is_built_anew_with_larger_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_indexing, "_PAGE_ROWS", 4)
+    graph = write_library(tmp_path / "g")
+    graph.build_indexes()
+    assert _pages(graph) == 4
+    monkeypatch.setattr(stored_indexing, "_CROWDED", 1)
+    monkeypatch.setattr(stored_indexing, "_MOST_PAGES", 2)
+    graph.write(docs({f"e{number}": number for number in range(4)}), "Doc")
+    actions = {build.column: build.action for build in graph.build_indexes()}
+    assert actions["id"] == IndexAction.REBUILT
+    assert _pages(graph) == 2
+    assert_answers_agree(graph, DOC, questions(range(-1, 20)))
+
+
+def _pages(graph: og.Graph) -> int:
+    [part] = dataset(graph).stats.index_stats("id_idx")["indices"]
+    return int(part["num_pages"])
 
 
 def test_a_branch_indexes_what_it_owns_and_leaves_the_rest(library: og.Graph) -> None:
