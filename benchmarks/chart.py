@@ -13,6 +13,7 @@ _COLOURS = {
     "pip": "#56b4e9",
     "pylance": "#009e73",
     "simplest": "#cccccc",
+    "simplest, named": "#999999",
     "parquet": "#e69f00",
     "delta": "#d55e00",
     "engine": "#cc79a7",

@@ -93,23 +93,29 @@ def _after_histories(stage: Stage) -> Iterator[Work]:
         repeats=5,
         agree=False,
     )
-    graphs = {count: og.open(copies[count]) for count in counts}
     yield Work(
         "open and plan, warm",
         {names[count]: partial(_open_warm, copies[count]) for count in counts},
         repeats=20,
         agree=False,
     )
-    yield Work(
-        "commit after a history",
-        {
-            names[count]: lambda turn, graph=graph: graph.write(_rows(-(turn + 1) * _ROWS), "T0")
-            for count, graph in graphs.items()
-        },
-        repeats=30,
-        warm_ups=2,
-        agree=False,
-    )
+    ways: dict[str, Way] = {}
+    for count, root in roots.items():
+        graph = og.open(stage.copy_of(root, f"written-{count}"), spark=stage.spark)
+        alone = og.open(stage.copy_of(root, f"written-alone-{count}"))
+        ways[names[count]] = partial(_commit_frame, stage, graph)
+        ways[f"{names[count]}, no session"] = partial(_commit_table, alone)
+    yield Work("commit after a history", ways, repeats=30, warm_ups=3, agree=False)
+
+
+def _commit_frame(stage: Stage, graph: og.Graph, turn: int) -> None:
+    # Numbers below zero are in no history.
+    rows = stage.spark.createDataFrame(_rows(-(turn + 1) * _ROWS)).coalesce(1)
+    graph.write(rows, "T0")
+
+
+def _commit_table(graph: og.Graph, turn: int) -> None:
+    graph.write(_rows(-(turn + 1) * _ROWS), "T0")
 
 
 def history(folder: Path, commits: int) -> Path:

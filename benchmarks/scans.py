@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from benchmarks.stage import Stage
 
 ALL = "id,a,at,b,c,d,day,flag,kind,name,text,vector"
-_SPARK = ("parquet", "delta", "omnigraph", "pip", "simplest")
+_SPARK = ("parquet", "delta", "omnigraph", "pip", "simplest", "simplest, named")
 Query = Callable[["DataFrame"], Any]
 
 

@@ -24,7 +24,10 @@ class PipSource(OmnigraphDataSource):
 
 
 class SimplestSource(DataSource):
-    """A dataset by its address, a task for each fragment: what anybody writes in an hour."""
+    """A dataset by its address, a task for each fragment: what anybody writes in an hour.
+
+    All columns are read, as Spark tells a Python source of none, unless `columns` names some.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -34,7 +37,8 @@ class SimplestSource(DataSource):
         import lance
 
         schema = lance.dataset(self.options["path"]).schema
-        names = self.options["columns"].split(",")
+        named = self.options.get("columns")
+        names = named.split(",") if named else schema.names
         # Spark has instants in microseconds only, and no `date64`.
         fields = [
             pa.field(name, pa.timestamp("us", "UTC"))

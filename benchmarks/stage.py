@@ -18,7 +18,16 @@ from benchmarks.settings import find_workers, shared
 from omnigraph_spark.session.lakehouse.delta_jar import delta_jar
 
 #: Ours with the jar is `omnigraph`, without it `pip`; `pylance` reads without Spark: the limit.
-CONTESTANTS = ("omnigraph", "pip", "parquet", "delta", "simplest", "pylance", "engine")
+CONTESTANTS = (
+    "omnigraph",
+    "pip",
+    "parquet",
+    "delta",
+    "simplest",
+    "simplest, named",
+    "pylance",
+    "engine",
+)
 
 
 @dataclass(frozen=True)
@@ -36,8 +45,10 @@ class Stage:
             return self.spark.read.parquet(self.data.parquet(name))
         if contestant == "delta":
             return self.spark.read.format("delta").load(self.data.delta(name))
-        if contestant == "simplest":
-            reader = self.spark.read.format("simplest").option("columns", columns)
+        if contestant.startswith("simplest"):
+            reader = self.spark.read.format("simplest")
+            if contestant.endswith("named"):
+                reader = reader.option("columns", columns)
             return reader.load(self.lance_path(name))
         source = "omnigraph_pip" if contestant == "pip" else "omnigraph"
         reader = self.spark.read.format(source).option("type", name)

@@ -105,8 +105,11 @@ TARGETS: tuple[Target, ...] = (
     ),
     Target("small commit", "delta", 0.4),
     Target("small commit", "delta", 0.4, of="p95_s"),
-    Target("commit after a history", "10 commits", 1.2, ours="1,000 commits"),
-    Target("commit after a history", "10 commits", 1.2, ours="10,000 commits"),
+    *(
+        Target("commit after a history", f"10 commits{alone}", 1.2, ours=f"{count} commits{alone}")
+        for alone in ("", ", no session")
+        for count in ("1,000", "10,000")
+    ),
     Target("load JSONL, overwrite", "engine", 0.33),
     Target("load JSONL, append", "engine", 0.2),
     Target("load JSONL, merge", "engine", 0.2),
