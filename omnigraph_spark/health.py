@@ -65,7 +65,7 @@ REMEDIES: dict[FindingKind, str] = {
     ),
     FindingKind.STAGED_SCHEMA: "graph.recover() decides about them",
     FindingKind.SCHEMA_LOCK: (
-        "if no schema change is running, graph.release_schema_lock() allows writing again"
+        "if no schema change is running, graph.release_schema_lock() takes it away"
     ),
     FindingKind.HEAD_AHEAD: (
         "graph.repair() shows what was written outside of the graph; with confirm=True or "
@@ -161,6 +161,12 @@ def _schema_change(manifest: Manifest) -> Iterator[Finding]:
     if lock is not None:
         since = timestamp_text(lock.created_at_us)
         yield Finding(FindingKind.SCHEMA_LOCK, f"a schema change holds its lock since {since}")
+    elif probe_version(manifest.address(SCHEMA_APPLY_LOCK), manifest.settings) is not None:
+        detail = (
+            "half of a lock is left of a process that died taking or releasing it: writing works, "
+            "and no schema can be changed"
+        )
+        yield Finding(FindingKind.SCHEMA_LOCK, detail)
 
 
 def _types(

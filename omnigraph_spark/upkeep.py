@@ -16,7 +16,7 @@ from omnigraph_spark.recovery import sweep
 from omnigraph_spark.recovery.act import Recovery
 from omnigraph_spark.recovery.repair import Repair
 from omnigraph_spark.snapshot import GraphReader
-from omnigraph_spark.storage.branches import delete_branch
+from omnigraph_spark.storage.branches import delete_branch, is_half_made
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -133,14 +133,16 @@ class Upkeep:
         """Take away the lock of a schema change whose process died; False when there is none.
 
         Only a person knows that no schema change is running: nothing on disk tells. What the dead
-        one left half done is recovered first.
+        one left half done is recovered first. Half a lock is taken away, too.
         """
         self._refuse_read_only()
         manifest = self._reader.manifest
-        if not manifest.schema_apply_in_progress():
+        trunk, settings = manifest.address(), manifest.settings
+        held = manifest.schema_apply_in_progress()
+        if not held and not is_half_made(trunk, SCHEMA_APPLY_LOCK, settings):
             return False
         sweep.recover(manifest)
-        delete_branch(manifest.address(), SCHEMA_APPLY_LOCK, manifest.settings)
+        delete_branch(trunk, SCHEMA_APPLY_LOCK, settings)
         # Staged schema files without a sidecar are left alone while the lock is there.
         sweep.recover(manifest)
         self.refresh()

@@ -14,7 +14,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import quote
 
 from omnigraph_spark.errors import ConflictError, StorageError
@@ -28,6 +28,18 @@ from omnigraph_spark.storage.uri import is_s3, join
 WAIT_SECONDS = 120.0
 _FOLDER = "__recovery"
 _POLL_SECONDS = 0.005
+#: The open files of locks that this process holds or waits for.
+_open_files: set[int] = set()
+
+
+def _close_in_child() -> None:
+    """Leave the locks of a process to it: one lasts while any process has the file it opened."""
+    for descriptor in _open_files:
+        os.close(descriptor)
+    _open_files.clear()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 def lock_address(root: str, branch: str) -> str:
@@ -48,12 +60,13 @@ def writer_lock(
     with _failures(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         descriptor = _open(path)
+    _open_files.add(descriptor)
     try:
         with _failures(path):
             _acquire(descriptor, branch, wait_seconds)
         yield
     finally:
-        os.close(descriptor)
+        _release(descriptor)
 
 
 def _open(path: str) -> int:
@@ -64,6 +77,17 @@ def _open(path: str) -> int:
     except PermissionError:
         # Another user made it, who shares the folder and not what is in it.
         return os.open(path, os.O_RDONLY)
+
+
+def _release(descriptor: int) -> None:
+    if descriptor not in _open_files:
+        # A child that was forked while its parent held the lock.
+        return
+    _open_files.remove(descriptor)
+    # Unlocked and not only closed: a child that was made past Python may have the file as well.
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
 
 def _acquire(descriptor: int, branch: str, wait_seconds: float) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,50 @@ def test_the_lock_file_of_another_user_is_taken_though_it_may_only_be_read(
         writer_lock(str(tmp_path), "main", StorageSettings(), wait_seconds=0),
     ):
         pytest.fail("two held one lock")
+
+
+#: Holds the lock of main below argv[1] and forks a child, which lives until its input ends.
+#: Then it gives the lock up and says so, or dies.
+HOLDER = """
+import os, sys
+from omnigraph_spark.storage.locks import writer_lock
+from omnigraph_spark.storage.settings import StorageSettings
+
+_, root, end = sys.argv
+with writer_lock(root, "main", StorageSettings()):
+    child = os.fork()
+    if child == 0:
+        sys.stdin.read()
+        os._exit(0)
+    if end == "dies":
+        os._exit(0)
+print("over", flush=True)
+os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.parametrize("end", ["gives up", "dies"])
+def test_a_lock_ends_with_its_holder_although_a_child_was_forked_meanwhile(
+    tmp_path: Path, end: str
+) -> None:
+    """Pools of processes are forked at any time, and live for as long as their program, or longer.
+
+    The kernel keeps a lock for as long as any process has the file open that a fork has opened too.
+    """
+    holder = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", HOLDER, str(tmp_path), end],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    with holder, holder.stdin, holder.stdout:
+        if end == "dies":
+            assert holder.wait(60) == 0
+        else:
+            assert holder.stdout.readline() == b"over\n"
+        with writer_lock(str(tmp_path), "main", StorageSettings(), wait_seconds=0):
+            pass
 
 
 @pytest.mark.parametrize("known", [errno.ENOLCK, errno.EOPNOTSUPP])

@@ -132,6 +132,21 @@ def test_a_lock_left_behind_is_found_and_released_on_request(tmp_path: Path) -> 
     assert graph.write(pa.table({"name": ["Zoe"]}), "Person") is not None
 
 
+def test_half_a_lock_is_found_and_released_on_request(tmp_path: Path) -> None:
+    """It blocks nobody here, and every schema change of the engine: Lance cannot make it again."""
+    root = golden.unpack("crashed-apply-locked", tmp_path)
+    with crashing(points.BRANCH_UNNAMED):
+        og.open(root).release_schema_lock()
+    graph = og.open(root)
+    assert graph.write(pa.table({"name": ["Zoe"]}), "Person") is not None
+    [half] = [found for found in graph.health() if found.kind == "schema_lock"]
+    assert "half" in half.detail
+    assert graph.release_schema_lock()
+    assert "schema_lock" not in kinds(graph)
+    assert list(root.glob("__manifest/tree/*/*")) == []
+    assert not graph.release_schema_lock()
+
+
 def test_indexes_that_are_declared_and_missing_are_found(social: GraphBuilder) -> None:
     social.create_index(PERSON, "id")
     social.publish()

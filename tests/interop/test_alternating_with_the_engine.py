@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph_spark as og
+from omnigraph_spark import failpoints as points
 from omnigraph_spark.errors import (
     ConflictError,
     GraphExistsError,
@@ -22,6 +23,7 @@ from omnigraph_spark.errors import (
     SchemaApplyInProgressError,
 )
 from omnigraph_spark.names import SCHEMA_APPLY_LOCK
+from tests.helpers.crashes import crashing
 from tests.helpers.engine import engine_export, engine_json, run_engine
 from tests.helpers.golden import GOLDEN
 
@@ -300,6 +302,22 @@ def test_a_schema_change_that_is_under_way_stops_our_writes(tmp_path: Path) -> N
     manifest.branches.delete(SCHEMA_APPLY_LOCK)
     graph.write(pa.table({"name": ["Ann"]}), "Person")
     Shared(graph, tmp_path).check()
+
+
+def test_half_a_lock_that_a_release_left_is_taken_away_before_the_next_schema_change(
+    tmp_path: Path,
+) -> None:
+    graph = og.create(tmp_path / "g", "node Person { name: String @key }")
+    lance.dataset(str(tmp_path / "g" / "__manifest")).create_branch(SCHEMA_APPLY_LOCK)
+    with crashing(points.BRANCH_UNNAMED):
+        graph.release_schema_lock()
+    text = tmp_path / "evolved.pg"
+    text.write_text(EVOLVED, encoding="utf-8")
+    apply = ("schema", "apply", graph.root, "--schema", text)
+    assert run_engine(*apply).returncode != 0
+    assert graph.release_schema_lock()
+    run_engine(*apply, check=True)
+    assert "node:City" in og.open(graph.root).entries
 
 
 # -- defects of the engine that are not ours -------------------------------------------------------
