@@ -14,8 +14,8 @@ from omnigraph_spark.formats.v4.sidecar import Sidecar
 from omnigraph_spark.formats.v4.staged_schema import (
     STAGING_SUFFIX,
     discard_staged,
+    is_being_moved,
     is_complete,
-    is_first_copied,
     put_in_force,
     read_staged,
     staged_files,
@@ -88,7 +88,7 @@ def _is_published(manifest: Manifest, staged: Collection[str]) -> bool:
     state = manifest.head()
     store = objects_at(manifest.root, manifest.settings)
     new = read_staged(manifest.root, store, staged)
-    if SOURCE_FILE not in staged or is_first_copied(manifest.root, store):
+    if is_being_moved(manifest.root, store, staged):
         # The files were being moved, which begins after the publish.
         return True
     live = _schema_in_force(manifest, state)

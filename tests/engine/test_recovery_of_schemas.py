@@ -16,7 +16,7 @@ from omnigraph_spark.errors import (
 from omnigraph_spark.formats.v4.contract import schema_files
 from omnigraph_spark.recovery.sweep import recover
 from omnigraph_spark.schema.parser import parse_schema
-from tests.engine.graphs import ages
+from tests.engine.graphs import ages, listing
 from tests.engine.recovering import (
     PRE,
     assert_as_the_engine_left_it,
@@ -124,6 +124,35 @@ def test_files_that_were_copied_and_not_yet_deleted_are_moved_on(
     og.open(root)
     assert "Tag" in (root / "_schema.ir.json").read_text()
     assert_settled(root)
+
+
+@pytest.mark.parametrize("rename", [True, False], ids=["renamed", "copied"])
+@pytest.mark.parametrize("moved", [1, 2, 3])
+def test_who_only_reads_while_files_are_being_moved_has_the_schema_that_is_coming(
+    moved: int, rename: bool, tmp_path: Path
+) -> None:
+    """Whoever moved them may be dead, and reading moves nothing on."""
+    root = published_and_staged("crashed-apply-staged", tmp_path)
+    files = ["_schema.pg", "_schema.ir.json", "__schema_state.json"]
+    for at, name in enumerate(files[:moved], 1):
+        staged = root / f"{name}.staging"
+        shutil.copy(staged, root / name)
+        if rename or at < moved:
+            staged.unlink()
+    before = listing(root)
+    graph = og.open(root, mode="r")
+    assert "Tag" in graph.schema.node_types
+    assert ages(graph) == {"Alice": 31, "Bob": 25, "Carol": 41, "Dave": None}
+    assert listing(root) == before
+
+
+@pytest.mark.parametrize("damaged", ["_schema.pg", "_schema.ir.json", "__schema_state.json"])
+def test_staged_files_hide_no_damage(damaged: str, tmp_path: Path) -> None:
+    """A change that was not published leaves its files as well."""
+    root = golden.unpack("crashed-apply-staged", tmp_path)
+    (root / damaged).write_bytes((root / damaged).read_bytes()[:-2])
+    with pytest.raises(SchemaFilesError):
+        og.open(root, mode="r").snapshot()
 
 
 @pytest.mark.parametrize("case", ["crashed-apply-staged", "crashed-apply-property-staged"])

@@ -6,9 +6,12 @@ staged state file means that all were written, and without one nothing was publi
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import suppress
 
+from omnigraph_spark.errors import SchemaFilesError
 from omnigraph_spark.failpoints import SCHEMA_FILE_MOVED
+from omnigraph_spark.formats.v4 import contract
 from omnigraph_spark.formats.v4.contract import (
     IR_FILE,
     SOURCE_FILE,
@@ -23,6 +26,9 @@ from omnigraph_spark.storage.uri import join
 STAGING_SUFFIX = ".staging"
 #: The order in which they are written and moved.
 _FILES = (SOURCE_FILE, IR_FILE, STATE_FILE)
+#: A reader may see some of the files before they are moved and the others after, which takes a
+#: moment; what disagrees again and again is damaged.
+_LOOKS = 2
 
 
 def staged_files(root: str, store: ObjectStore) -> tuple[str, ...]:
@@ -36,10 +42,15 @@ def is_complete(staged: Collection[str]) -> bool:
     return STATE_FILE in staged
 
 
-def is_first_copied(root: str, store: ObjectStore) -> bool:
-    """Tell whether moving had begun: the source is in force already, and its compiled form is not.
+def is_being_moved(root: str, store: ObjectStore, staged: Collection[str]) -> bool:
+    """Tell whether moving has begun: the source is in force already, and the state is not."""
+    return is_complete(staged) and (SOURCE_FILE not in staged or _is_first_copied(root, store))
 
-    Where there is no rename a file is copied before the staged one is deleted.
+
+def _is_first_copied(root: str, store: ObjectStore) -> bool:
+    """Tell whether the source was moved where there is no rename.
+
+    It is copied then before the staged one is deleted; its compiled form is another one still.
     """
     source, ir = (
         store.read(join(root, name)) == store.read(join(root, name + STAGING_SUFFIX))
@@ -55,6 +66,21 @@ def read_staged(root: str, store: ObjectStore, staged: Collection[str]) -> Graph
         for name in _FILES
     )
     return agreed_schema(root, parse_source(root, source), ir, state)
+
+
+def read_schema(root: str, store: ObjectStore, only_main: Callable[[], bool]) -> GraphSchema:
+    """Read the schema in force; where its files are being moved, the one that is coming into force.
+
+    Whoever moves them may have died, and who only reads does not move them on.
+    """
+    for _ in range(_LOOKS):
+        with suppress(SchemaFilesError):
+            return contract.read_schema(root, store, only_main)
+        staged = staged_files(root, store)
+        if is_being_moved(root, store, staged):
+            with suppress(SchemaFilesError):
+                return read_staged(root, store, staged)
+    return contract.read_schema(root, store, only_main)
 
 
 def put_in_force(root: str, store: ObjectStore, staged: Collection[str]) -> None:
