@@ -21,8 +21,11 @@ from omnigraph_spark.errors import (
 )
 from omnigraph_spark.failpoints import (
     DATASET_CREATED,
+    DATASET_UNMADE,
     GRAPH_CREATED,
+    GRAPH_UNMADE,
     ROOT_CLAIMED,
+    SCHEMA_FILE_UNMADE,
     SCHEMA_FILE_WRITTEN,
 )
 from omnigraph_spark.formats import v4
@@ -112,12 +115,15 @@ def _remove_unwritten(manifest: Manifest) -> bool:
         return False
     schema = _PROFILE.read_schema(root, store, lambda: True)
     _delete_below(store, manifest.address().uri)
+    GRAPH_UNMADE.reached()
     for operation_id in list_sidecars(root, store):
         delete_sidecar(root, store, operation_id)
     for entity in schema.types():
         _delete_below(store, join(root, _PROFILE.dataset_path(entity.type_key)))
+        DATASET_UNMADE.reached()
     for name in reversed(list(_PROFILE.schema_files("", schema))):
         _delete(store, join(root, name))
+        SCHEMA_FILE_UNMADE.reached()
     return True
 
 

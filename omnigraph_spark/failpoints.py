@@ -57,6 +57,11 @@ DATASET_CREATED = Failpoint(
     "create.dataset_created", "the schema files, and one empty dataset more; no graph"
 )
 GRAPH_CREATED = Failpoint("create.graph_created", "the graph, whole")
+GRAPH_UNMADE = Failpoint(
+    "create.graph_unmade", "a new graph is taken back: no manifest, so no graph; all else is there"
+)
+DATASET_UNMADE = Failpoint("create.dataset_unmade", "the same, and one empty dataset less")
+SCHEMA_FILE_UNMADE = Failpoint("create.schema_file_unmade", "the same, and one schema file less")
 BRANCH_RESERVED = Failpoint(
     "branches.reserved", "the folder of a branch is taken; there is no branch"
 )

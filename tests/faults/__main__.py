@@ -78,7 +78,7 @@ def swept_lines(folder: Path, work: str, parts: list[str]) -> list[Line]:
 
 def every_line(place: Place, parts: list[str]) -> Iterator[Line]:
     """The whole proof for one work, or a part of it."""
-    with_engine = engine_binary() is not None
+    with_engine = engine_binary() is not None and WORKS[place.work].engine
     every = range(len(place.events) + 1)
     if "cuts" in parts:
         yield from sweep(place, every, engine=lambda at: with_engine)

@@ -64,7 +64,11 @@ class Place:
         self.processes.value("tests.faults.works:run_first", self.root, work)
         #: What is there before the work, and what is there when only its first step stays.
         self.undone = [self.pre, self.look()]
-        self.events = self.run(Cut(How.COUNT)).events
+        done = self.run(Cut(How.COUNT))
+        assert not done.error, f"{work}: {done.text}"
+        self.events = done.events
+        log = replayed(sizes(self._original), self.events)
+        law(log == sizes(self.root), "a file was changed past the counter")
         self.post: State | None = self.look()
 
     def _make_original(self) -> None:
@@ -169,6 +173,15 @@ def deciding_cuts(events: Sequence[Event]) -> list[int]:
     return [0, *after]
 
 
+def sizes(root: Path) -> dict[str, int]:
+    """How long each file is."""
+    return {
+        str(path.relative_to(root)): path.stat().st_size
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
 def replayed(files: dict[str, int], events: Iterable[Event]) -> dict[str, int]:
     """What files there are after these changes, and how long: the log, taken at its word."""
     files = dict(files)
@@ -199,6 +212,7 @@ def sweep(
         ended = place.run(Cut(How.KILL, at), plant)
         if ended.error:
             raise AssertionError(f"{place.work}, cut {at}: {ended.text}")
+        law(not ended.died or len(ended.events) == at, f"{place.work} was not cut at {at}")
         yield judged_line(place, str(at), ended, engine is not None and engine(at))
 
 

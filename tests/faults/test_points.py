@@ -25,6 +25,9 @@ STANDS_BEHIND: dict[Failpoint, str] = {
     points.SCHEMA_FILE_WRITTEN: r"rename _+schema[\w.]+",
     points.DATASET_CREATED: _VERSION,
     points.GRAPH_CREATED: _VERSION,
+    points.GRAPH_UNMADE: _GONE,
+    points.DATASET_UNMADE: _GONE,
+    points.SCHEMA_FILE_UNMADE: r"unlink _+schema[\w.]+",
     # Lance makes both in one call; half a branch is none.
     points.BRANCH_NAMED: f"{_VERSION}, {_REF}",
     # Of an empty dataset: Lance forgets to keep the ids of its rows.
@@ -39,6 +42,7 @@ STANDS_BEHIND: dict[Failpoint, str] = {
     points.MANIFEST_COMPACTED: _VERSION,
     points.SIDECAR_DELETED: f"unlink {_SIDECAR}",
     points.DATASET_RESTORED: _VERSION,
+    points.SCHEMA_FILE_MOVED: r"rename (_+schema[\w.]+), unlink \1\.staging",
     points.LEDGER_BEGUN: _VERSION,
     points.RECOVERY_AUDITED: _VERSION,
     points.RECOVERY_ENDED: f"unlink {_SIDECAR}",
@@ -51,6 +55,10 @@ OUTCOMES: list[tuple[Failpoint, str, int, str]] = [
     (points.SCHEMA_FILE_WRITTEN, "create", 2, BEFORE),
     (points.DATASET_CREATED, "create", 2, BEFORE),
     (points.GRAPH_CREATED, "create", 1, AFTER),
+    # What comes in the end is that there is nothing, as before.
+    (points.GRAPH_UNMADE, "creation that is taken back", 1, BEFORE),
+    (points.DATASET_UNMADE, "creation that is taken back", 2, BEFORE),
+    (points.SCHEMA_FILE_UNMADE, "creation that is taken back", 1, BEFORE),
     (points.BRANCH_RESERVED, "branch create", 1, BEFORE),
     (points.BRANCH_NAMED, "branch create", 1, AFTER),
     (points.BRANCH_FINISHED, "branch create", 1, AFTER),
@@ -76,12 +84,11 @@ OUTCOMES: list[tuple[Failpoint, str, int, str]] = [
     (points.SIDECAR_DELETED, "manifest compaction", 1, AFTER),
     (points.DATASET_RESTORED, "recovery, half moved", 1, AFTER),
     (points.RECOVERY_PUBLISHED, "recovery, half moved", 1, AFTER),
+    (points.SCHEMA_FILE_MOVED, "recovery of a schema, a type more", 2, AFTER),
     (points.LEDGER_BEGUN, "recovery, half moved", 1, AFTER),
     (points.RECOVERY_AUDITED, "recovery, half moved", 1, AFTER),
     (points.RECOVERY_ENDED, "recovery, half moved", 1, AFTER),
 ]
-#: Only the engine changes schemas; `tests/engine/test_recovery.py` dies there.
-ELSEWHERE = [points.SCHEMA_FILE_MOVED]
 
 
 @pytest.mark.parametrize("work", WORKS)

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from unittest.mock import patch
 
+import lance
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import omnigraph_spark as og
 from omnigraph_spark import compaction, failpoints
-from omnigraph_spark.errors import ConflictError
+from omnigraph_spark.errors import ConflictError, ConstraintViolationError
 from omnigraph_spark.failpoints import Failpoint
 from omnigraph_spark.given_rows import stage_rows
+from omnigraph_spark.names import SCHEMA_APPLY_LOCK
 from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.writing.pending import WriteMode
 from omnigraph_spark.writing.terms import WriteTerms
 from omnigraph_spark.writing.write import Write
-from tests.helpers import crashes
+from tests.helpers import crashes, golden
+from tests.helpers.builder import GraphBuilder
 
 BRANCH = "dev"
 
@@ -69,6 +75,41 @@ def ahead(root: str) -> None:
     """A branch that wrote nothing, and main with rows in two types since."""
     branched(root)
     crashes.load(og.open(root))
+
+
+def half_ahead(root: str) -> None:
+    """A branch with people of its own, and main with people and firms since."""
+    branched(root)
+    og.open(root, branch=BRANCH).write(pa.table({"name": ["Dora"], "age": [50]}), "Person")
+    with og.open(root).transaction() as tx:
+        tx.append("Person", pa.table({"name": ["Erik"], "age": [9]}))
+        tx.append("Company", pa.table({"name": ["Umbra"]}))
+
+
+def drifted(root: str) -> None:
+    """The same rows as ever, and a firm that somebody wrote past the graph."""
+    social(root)
+    GraphBuilder.open(Path(root)).append("node:Company", [{"name": "Umbra"}])
+
+
+def locked(root: str) -> None:
+    """A graph whose schema was about to be changed by a process that died."""
+    social(root)
+    lance.dataset(f"{root}/__manifest").create_branch(SCHEMA_APPLY_LOCK)
+
+
+def unnamed(root: str) -> None:
+    """Take the branch away while a write on it is unfinished, which only others do."""
+    lance.dataset(f"{root}/__manifest").branches.delete(BRANCH)
+
+
+def golden_case(case: str) -> Callable[[str], None]:
+    """Return what puts a graph there as a writer of the engine left it."""
+
+    def begin(root: str) -> None:
+        golden.unpack(case, Path(root).parent).rename(root)
+
+    return begin
 
 
 def scattered(root: str) -> None:
@@ -158,6 +199,34 @@ def take_over(root: str) -> None:
     og.open(root).merge("main", into=BRANCH, actor="ann")
 
 
+def take_some_over(root: str) -> None:
+    """One dataset is rewritten, and another one taken over, in one commit."""
+    og.open(root).merge("main", into=BRANCH, actor="ann")
+
+
+def import_files(root: str) -> None:
+    """Rows of two files, read where they are staged."""
+    lake = Path(root).with_name("lake")
+    lake.mkdir(exist_ok=True)
+    for number, name in enumerate(["Carol", "Dan"]):
+        pq.write_table(pa.table({"name": [name], "age": [number]}), lake / f"{number}.parquet")
+    og.open(root).import_parquet(str(lake), type="Person")
+
+
+def create_in_vain(root: str) -> None:
+    """Make a graph of rows that break a rule: it is taken back."""
+    person = pa.table({"name": ["Ann"], "age": pa.array([1], pa.int32())})
+    astray = pa.table({"id": ["k1"], "src": ["Ann"], "dst": ["nobody"]})
+    with suppress(ConstraintViolationError):
+        og.create_from_frames(
+            root,
+            nodes={"Person": person, "Company": pa.table({"name": ["Acme"]})},
+            edges={"Knows": (astray, "Person", "Person")},
+            keys={"Person": "name", "Company": "name"},
+        )
+        raise AssertionError("an edge to nobody was taken")
+
+
 def write_back(root: str) -> None:
     """One column of rows that exist, on a branch that has written nothing."""
     ages = pa.table({"name": ["Alice", "Bob"], "age": [1, 2]})
@@ -193,6 +262,15 @@ def compact(root: str) -> None:
         append(root)
 
 
+def repair(root: str) -> None:
+    """What was written past the graph becomes a part of it."""
+    og.open(root).repair(force=True)
+
+
+def release(root: str) -> None:
+    og.open(root).release_schema_lock()
+
+
 def recover(root: str) -> None:
     og.open(root)
 
@@ -222,6 +300,13 @@ class Work:
     keeps_rows: bool = False
     #: What it does first, in a step of its own that stays when the rest is undone.
     first: Callable[[str], None] | None = None
+    #: Whether the engine can be asked about what is left: it would refuse to write, or go to the
+    #: place that its sidecar names.
+    engine: bool = True
+    #: Nothing but the work itself, done again, settles what it begins with.
+    repairs: bool = False
+    #: What kind of finding stays for a person to deal with.
+    leaves: str = ""
 
 
 P = failpoints
@@ -229,6 +314,7 @@ WORKS = {
     work.name: work
     for work in (
         Work("create", create, (nothing,)),
+        Work("creation that is taken back", create_in_vain, (nothing,), first=create),
         Work("append", append),
         Work("merge", merge),
         Work("overwrite", overwrite),
@@ -241,11 +327,15 @@ WORKS = {
         Work("branch delete", delete_branch, (grown,)),
         Work("merge of branches", merge_branches, (diverged,)),
         Work("merge that takes datasets over", take_over, (ahead,)),
+        Work("merge that takes a dataset over", take_some_over, (half_ahead,)),
         Work("write back", write_back, (branched,)),
+        Work("import of files", import_files),
         Work("mixed change", mix),
         Work("build indexes", build_indexes, keeps_rows=True),
         Work("optimize", optimize, (scattered,), keeps_rows=True),
         Work("manifest compaction", compact),
+        Work("repair", repair, (drifted,), engine=False, repairs=True),
+        Work("release of a schema lock", release, (locked,), True, engine=False, repairs=True),
         Work("recovery, nothing moved", recover, (social, dies(transact, P.SIDECAR_WRITTEN))),
         Work("recovery, half moved", recover, (social, dies(transact, P.DATASET_COMMITTED, 2))),
         Work("recovery, all moved", recover, (social, dies(transact, P.BEFORE_PUBLISH))),
@@ -269,6 +359,30 @@ WORKS = {
             "recovery of a merge, confirmed",
             recover,
             (diverged, dies(merge_branches, P.MERGE_CONFIRMED)),
+        ),
+        Work(
+            "recovery of a branch that is gone",
+            recover,
+            (branched, dies(first_touch, P.BEFORE_PUBLISH), unnamed),
+        ),
+        Work(
+            "recovery of a schema, a type more",
+            recover,
+            (golden_case("crashed-apply-staged"),),
+            engine=False,
+        ),
+        Work(
+            "recovery of a schema, a column more",
+            recover,
+            (golden_case("crashed-apply-property-staged"),),
+            engine=False,
+        ),
+        Work(
+            "recovery of a schema, undone",
+            recover,
+            (golden_case("crashed-apply-unstaged"),),
+            engine=False,
+            leaves="orphan_folder",
         ),
         Work(
             "recovery of an optimize",

@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph_spark import failpoints
 from omnigraph_spark.failpoints import Failpoint, all_failpoints, arm, disarm
-from tests.faults.test_points import ELSEWHERE, OUTCOMES
+from tests.faults.test_points import OUTCOMES
 
 REPOSITORY = Path(__file__).parent.parent.parent
 #: Where outcomes are stated.
@@ -52,7 +52,7 @@ def test_every_failpoint_has_a_tested_outcome(point: Failpoint) -> None:
 
 
 def test_every_failpoint_has_a_work_that_dies_there_and_a_state_it_ends_in() -> None:
-    assert {*(point for point, *_ in OUTCOMES), *ELSEWHERE} == set(all_failpoints())
+    assert {point for point, *_ in OUTCOMES} == set(all_failpoints())
 
 
 def test_names_are_unique_and_say_what_is_durable() -> None:
