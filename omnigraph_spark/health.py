@@ -189,7 +189,7 @@ def _types(
                 detail = f"its dataset has a branch {fork!r} that no branch of the graph reads"
                 yield Finding(FindingKind.ORPHAN_FORK, detail, key)
         if entry.dataset_branch == own and key not in pending:
-            yield from _ahead(manifest, entry)
+            yield from _ahead(manifest, state, key, entry)
         dataset = _open(manifest, entry)
         if dataset is None:
             detail = f"version {entry.dataset_version} of its dataset is pinned and gone"
@@ -221,10 +221,16 @@ def _is_read(manifest: Manifest, branches: list[str], key: str, entry: Entry, fo
     return False
 
 
-def _ahead(manifest: Manifest, entry: Entry) -> Iterator[Finding]:
+def _ahead(manifest: Manifest, state: ManifestState, key: str, entry: Entry) -> Iterator[Finding]:
     address = DatasetAddress(manifest.root, entry.path, entry.dataset_branch)
     newest = probe_version(address, manifest.settings)
-    if newest is not None and newest.number > entry.dataset_version:
+    if newest is None or newest.number <= entry.dataset_version:
+        return
+    # Writers go on meanwhile: one that is landing has its sidecar, one that landed moved the pin.
+    pending, _ = _sidecars(manifest)
+    own = [sidecar for sidecar in pending if sidecar.branch == state.branch]
+    is_landing = any(pin.type_key == key for sidecar in own for pin in sidecar.pins)
+    if not is_landing and manifest.head(state.branch).entries.get(key) == entry:
         detail = (
             f"its dataset is at version {newest.number} and the manifest pins "
             f"{entry.dataset_version}: reading is exact, writing is refused"

@@ -70,14 +70,22 @@ def preview_repair(manifest: Manifest, branch: str) -> list[Repair]:
         SchemaApplyInProgressError: A schema change is under way.
     """
     manifest.refuse_during_schema_apply("repairing")
+    _refuse_unfinished(manifest)
+    own = None if branch == MAIN else branch
+    # A branch inherits the other types, and their newest versions are not its own.
+    entries = [e for e in manifest.head(branch).entries.values() if e.dataset_branch == own]
+    found = [_look(manifest, entry) for entry in entries]
+    # Not everyone takes the lock, but every sidecar is there before a dataset moves: whoever wrote
+    # what was found has ended, or still has one now.
+    _refuse_unfinished(manifest)
+    return found
+
+
+def _refuse_unfinished(manifest: Manifest) -> None:
     store = objects_at(manifest.root, manifest.settings)
     if operations := list_sidecars(manifest.root, store):
         detail = "repairing has to wait for unfinished writes, which may explain what it would find"
         raise RecoveryRequiredError(tuple(operations), detail)
-    own = None if branch == MAIN else branch
-    # A branch inherits the other types, and their newest versions are not its own.
-    entries = [e for e in manifest.head(branch).entries.values() if e.dataset_branch == own]
-    return [_look(manifest, entry) for entry in entries]
 
 
 def repair(manifest: Manifest, branch: str, *, force: bool = False) -> list[Repair]:

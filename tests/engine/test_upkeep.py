@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -12,6 +13,8 @@ import pytest
 
 import omnigraph_spark as og
 from omnigraph_spark import failpoints as points
+from omnigraph_spark import health
+from omnigraph_spark.clock import new_ulid, now_us
 from omnigraph_spark.compaction import FRAGMENTS_KEPT
 from omnigraph_spark.errors import (
     DamagedGraphError,
@@ -20,11 +23,14 @@ from omnigraph_spark.errors import (
     SchemaApplyInProgressError,
     UnsupportedError,
 )
+from omnigraph_spark.formats.v4.sidecar import Sidecar, SidecarPin, WriterKind, write_sidecar
 from omnigraph_spark.health import REMEDIES, FindingKind
+from omnigraph_spark.recovery import repair as repairing
 from omnigraph_spark.schema.indexes import IndexKind, declared_indexes
+from omnigraph_spark.storage.local_objects import LocalObjects
 from omnigraph_spark.tables import METADATA_TABLES
 from tests.engine.graphs import PERSON, add_people, ages, listing
-from tests.engine.recovering import manifest_of, pins
+from tests.engine.recovering import manifest_of, pins, sidecars
 from tests.helpers import golden
 from tests.helpers.builder import GraphBuilder
 from tests.helpers.crashes import crashing, load
@@ -299,6 +305,51 @@ def test_unfinished_writes_come_first(written: Path) -> None:
     graph = og.open(written, mode="r")
     with pytest.raises(RecoveryRequiredError, match="unfinished"):
         graph.repair()
+
+
+@pytest.mark.parametrize("action", [{}, {"force": True}], ids=["preview", "force"])
+def test_half_a_write_that_begins_meanwhile_is_not_taken_for_drift(
+    written: Path, monkeypatch: pytest.MonkeyPatch, action: dict[str, bool]
+) -> None:
+    """The engine takes no lock: published alone, the first type of its write would tear it."""
+    graph, before = og.open(written), pins(written)
+    look = repairing._look
+
+    def look_later(*args: Any) -> Any:
+        if not sidecars(written):
+            half = Sidecar(
+                new_ulid(),
+                now_us(),
+                WriterKind.LOAD,
+                tuple(
+                    SidecarPin(key, f"{written}/{key}", version, version + 1)
+                    for key, (version, _, _) in before.items()
+                ),
+            )
+            write_sidecar(str(written), LocalObjects(), half)
+            raw_delete(written)
+        return look(*args)
+
+    monkeypatch.setattr(repairing, "_look", look_later)
+    with pytest.raises(RecoveryRequiredError):
+        graph.repair(**action)
+    assert pins(written) == before
+
+
+def test_a_write_that_lands_while_one_looks_is_no_finding(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = og.open(written)
+    listed, landed = health.list_branches, []
+
+    def list_later(*args: Any) -> Any:
+        if not landed:
+            landed.append(og.open(written).delete("Person", ids=["Bob"]))
+        return listed(*args)
+
+    monkeypatch.setattr(health, "list_branches", list_later)
+    assert kinds(graph) == set()
+    assert landed
 
 
 def test_who_may_not_write_may_look(written: Path) -> None:
