@@ -19,7 +19,12 @@ from typing import Any
 
 import omnigraph_spark as og
 from omnigraph_spark import failpoints as points
-from omnigraph_spark.errors import ConflictError, ConstraintViolationError, DriftError
+from omnigraph_spark.errors import (
+    ConflictError,
+    ConstraintViolationError,
+    DriftError,
+    MergeConflictsError,
+)
 from omnigraph_spark.names import Ref
 from omnigraph_spark.writing.pending import WriteMode
 from tests.engine.recovering import reached
@@ -29,6 +34,7 @@ from tests.engine.reference import (
     ENDS,
     SCHEMA,
     Reference,
+    Refused,
     Row,
     State,
     Step,
@@ -94,6 +100,15 @@ def delete_branch(root: str) -> None:
     og.open(root).delete_branch(DEV)
 
 
+def merge(root: str, source: str, target: str) -> str:
+    """Merge a branch into another one; the kind of the refusal, if it was refused."""
+    try:
+        og.open(root).merge(source, into=target)
+    except (MergeConflictsError, ConstraintViolationError) as error:
+        return type(error).__name__
+    return ""
+
+
 def recover(root: str) -> None:
     og.open(root)
 
@@ -151,6 +166,27 @@ def drawn_steps(rng: random.Random, modes: Sequence[WriteMode] = ()) -> list[Ste
     return steps
 
 
+def merged(base: State, ours: State, theirs: State) -> State | None:
+    """What a merge of two branches that were one at the base is; None where it is refused."""
+    rows: dict[str, dict[str, Row]] = {type: {} for type in COLUMNS}
+    touched: dict[str, set[str]] = {edge: set() for edge in ENDS}
+    for type in COLUMNS:
+        for id_ in {**ours[type], **theirs[type], **base[type]}:
+            was, our, their = (state[type].get(id_) for state in (base, ours, theirs))
+            if their not in (was, our) and our != was:
+                return None
+            row = our if their in (was, our) else their
+            if row is not None:
+                rows[type][id_] = row
+            if type in ENDS and row != our:
+                touched[type] |= {each["src"] for each in (row, our) if each is not None}
+    try:
+        Reference(rows, touched).check()
+    except Refused:
+        return None
+    return rows
+
+
 def touched_by(steps: Sequence[Step]) -> set[str]:
     """The types that a transaction may move."""
     types = {step.type for step in steps}
@@ -173,6 +209,8 @@ class History:
     engine: bool = False
     #: The name of a bug to plant in every write.
     plant: str = ""
+    #: Whether branches are merged; what a seed draws depends on it.
+    merges: bool = True
     trace: list[str] = field(default_factory=list)
     crashes: int = 0
 
@@ -182,6 +220,8 @@ class History:
         assert first is not None
         #: What each branch may hold.
         self.possible: dict[str, list[State]] = {MAIN: [first]}
+        #: What both branches held when they were made, or merged the last time.
+        self.base: State = first
         #: Commits, and what they held when they were new; live snapshots of the same.
         self.pinned: list[tuple[str, str, State, og.Snapshot]] = []
         self.steps: list[tuple[int, Callable[[], None]]] = [
@@ -195,6 +235,7 @@ class History:
             (8, self.step_branch),
             (6, self.step_crashed_recovery),
             (5, self.step_upkeep),
+            *([(8, self.step_merge)] if self.merges else []),
             *([(5, self.step_engine_load), (3, self.step_engine_recovers)] if self.engine else []),
         ]
 
@@ -354,9 +395,44 @@ class History:
         law(ended.died or there != exists, f"{work} did nothing")
         if there and not exists:
             self.possible[DEV] = list(self.possible[MAIN])
+            [self.base] = self.possible[MAIN]
         if exists and not there:
             del self.possible[DEV]
             self.pinned = [pin for pin in self.pinned if pin[0] != DEV]
+
+    def step_merge(self) -> None:
+        """One branch takes over what the other one did since; now and then in a process that dies.
+
+        Whether it is there afterwards, its commit tells: the rows may be those of before.
+        """
+        if DEV not in self.possible:
+            return
+        source, target = self.rng.sample([MAIN, DEV], 2)
+        self.collapse(source)
+        self.collapse(target)
+        [theirs], [ours] = self.possible[source], self.possible[target]
+        expected = merged(self.base, ours, theirs)
+        cut = Cut(How.KILL, self.rng.randint(0, 100)) if self.rng.random() < 0.6 else None
+        ended = self.call("merge", source, target, cut=cut)
+        self.crashes += ended.died
+        self.note(source, target, "died" if ended.died else ended.value)
+        if ended.died:
+            if expected is not None:
+                self.possible[target].append(expected)
+            self.look()
+            og.open(self.root)
+            head = self.graph(source).snapshot().commit.id
+            history = self.graph(target).history()
+            is_there = any(commit.merged_parent_id == head for commit in history)
+        else:
+            is_there = not ended.value
+            law(is_there == (expected is not None), f"{ended.value or 'no refusal'}: {expected}")
+        if is_there:
+            assert expected is not None
+            self.possible[target] = [expected]
+            self.base = theirs
+        else:
+            self.possible[target] = [ours]
 
     def step_crashed_recovery(self) -> None:
         ended = self.call("recover", cut=Cut(How.KILL, self.rng.randint(0, 60)))
