@@ -44,7 +44,7 @@ from omnigraph_spark.schema.arrow import arrow_schema
 from omnigraph_spark.schema.model import GraphSchema
 from omnigraph_spark.schema.parser import parse_schema
 from omnigraph_spark.schema.storable import check_storable
-from omnigraph_spark.storage.datasets import DatasetAddress, probe_version
+from omnigraph_spark.storage.datasets import DatasetAddress, probe_version, version_file
 from omnigraph_spark.storage.locks import lock_address, writer_lock
 from omnigraph_spark.storage.manifest_writer import create_manifest
 from omnigraph_spark.storage.objects import IN_DOUBT, REFUSED, ObjectStore, objects_at
@@ -94,7 +94,8 @@ def create_graph(root: str, schema_text: str, settings: StorageSettings) -> Comm
 def remove_new_graph(root: str, settings: StorageSettings) -> bool:
     """Take back the creation of a graph, unless somebody wrote to it since, or is about to.
 
-    The manifest goes first: without it there is no graph. The claim on the root goes last.
+    The manifest goes first: without it there is no graph. The claim on the root goes last. A
+    `StorageError` means that the graph stays, and is whole.
     """
     try:
         with writer_lock(root, MAIN, settings):
@@ -111,11 +112,14 @@ def remove_new_graph(root: str, settings: StorageSettings) -> bool:
 def _remove_unwritten(manifest: Manifest) -> bool:
     root, store = manifest.root, objects_at(manifest.root, manifest.settings)
     state = manifest.head()
-    if len(state.lineage.commits) > 1 or manifest.branch_names() != [MAIN]:
+    written = len(state.lineage.commits) > 1 or state.newest.number != _GENESIS_VERSION
+    if written or manifest.branch_names() != [MAIN]:
         return False
     schema = _PROFILE.read_schema(root, store, lambda: True)
-    _delete_below(store, manifest.address().uri)
+    # Its version first, in one step: whoever dies or fails here leaves all of the graph or none.
+    store.delete(version_file(manifest.address(), state.newest.number))
     GRAPH_UNMADE.reached()
+    _delete_below(store, manifest.address().uri)
     for operation_id in list_sidecars(root, store):
         delete_sidecar(root, store, operation_id)
     for entity in schema.types():

@@ -18,6 +18,7 @@ from omnigraph_spark.errors import (
     InvalidRecordsError,
     SchemaMismatchError,
 )
+from tests.engine.recovering import fail
 
 PEOPLE = pa.table({"name": ["ann", "bob"], "age": pa.array([1, None], pa.int32())})
 KNOWS = pa.table({"src": ["ann"], "dst": ["bob"]})
@@ -84,6 +85,20 @@ def test_what_another_commits_to_a_new_graph_whose_load_fails_is_not_lost(
     monkeypatch.setattr(create, "writer_lock", later)
     create_in_vain(root)
     assert og.open(root).snapshot().rows("Person") == 2
+
+
+def test_a_graph_that_cannot_be_taken_back_stays_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its manifest is what makes it a graph: as long as that is there, all else is."""
+    for method in ("delete", "delete_below"):
+        fail(monkeypatch, method, "__manifest")
+    with pytest.warns(UserWarning, match="the new graph stayed behind"):
+        create_in_vain(tmp_path / "g")
+    monkeypatch.undo()
+    graph = og.open(tmp_path / "g")
+    assert [graph.snapshot().rows(key) for key in graph.entries] == [0, 0]
+    assert graph.write(PEOPLE, "Person") is not None
 
 
 def test_a_column_that_no_graph_holds_is_named_before_anything_is_made(tmp_path: Path) -> None:

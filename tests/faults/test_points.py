@@ -100,7 +100,6 @@ def test_every_deciding_change_of_a_work_has_a_point_right_behind_it(
         made = processes.call("tests.faults.works:begin", root, work, step)
         assert not made.error, made.text
     root.mkdir(exist_ok=True)
-    processes.value("tests.faults.works:run_first", root, work)
     stands_behind = {point.name: changes for point, changes in STANDS_BEHIND.items()}
     reached = points_of(told_events(root, work, processes))
     assert len(reached) > 1
