@@ -20,7 +20,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EACCES], ids=["full", "denied"])
-@pytest.mark.parametrize("work", ["create", "transaction of three types", "merge of branches"])
+@pytest.mark.parametrize(
+    "work", ["create", "transaction of three types", "merge of branches", "recovery, all moved"]
+)
 def test_a_disk_that_takes_no_more_costs_nothing_but_the_work(
     work: str, error: int, processes: Processes, tmp_path: Path
 ) -> None:

@@ -272,7 +272,8 @@ def release(root: str) -> None:
 
 
 def recover(root: str) -> None:
-    og.open(root)
+    """Open, which warns of what is in the way, and recover, which raises it."""
+    og.open(root).recover()
 
 
 # -- graphs that a recovery begins with ------------------------------------------------------------
