@@ -40,7 +40,7 @@ from tests.engine.reference import (
     Step,
     table_of,
 )
-from tests.faults.judging import Rows, Violation, check_settled, law, look_at
+from tests.faults.judging import Rows, Violation, check_indexes, check_settled, law, look_at
 from tests.faults.plants import planted
 from tests.faults.processes import Ended, Processes, waiting_process
 from tests.faults.shim import Cut, How
@@ -538,6 +538,8 @@ class History:
                     self.pinned.append((branch, snapshot.commit.id, seen, snapshot))
         if self.pinned:
             self.look_back(*self.rng.choice(self.pinned))
+        if len(self.trace) % 4 == 0:
+            check_indexes(str(self.root))
 
     def look_back(self, branch: str, commit: str, held: State, snapshot: og.Snapshot) -> None:
         """A pinned snapshot, live or by its commit, returns the same rows for ever."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import lance
@@ -24,7 +25,10 @@ from omnigraph_spark.failpoints import Failpoint
 from omnigraph_spark.given_rows import stage_rows
 from omnigraph_spark.names import SCHEMA_APPLY_LOCK
 from omnigraph_spark.snapshot import GraphReader
+from omnigraph_spark.storage.datasets import DatasetAddress
+from omnigraph_spark.storage.fence import FenceRefusedError, LandedVersion
 from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.writing import landing
 from omnigraph_spark.writing.pending import WriteMode
 from omnigraph_spark.writing.terms import WriteTerms
 from omnigraph_spark.writing.write import Write
@@ -151,6 +155,20 @@ def transact(root: str) -> None:
         tx.merge("Person", pa.table({"name": ["Bob", "Carol"], "age": [42, 7]}))
         tx.append("Company", pa.table({"name": ["Umbra"]}))
         tx.append("Knows", pa.table({"id": ["k2"], "src": ["Carol"], "dst": ["Alice"]}))
+
+
+def lose_once(root: str) -> None:
+    """Three types at once; the second one meets another writer, so all is undone and done again."""
+    commit, tried = landing.commit_fenced, []
+
+    def lose(address: DatasetAddress, base_version: int, *given: Any) -> LandedVersion:
+        tried.append(address)
+        if len(tried) == 2:
+            raise FenceRefusedError(address.uri, base_version, base_version + 1)
+        return commit(address, base_version, *given)
+
+    with patch.object(landing, "commit_fenced", lose):
+        transact(root)
 
 
 def first_touch(root: str) -> None:
@@ -321,6 +339,7 @@ WORKS = {
         Work("overwrite", overwrite),
         Work("delete with cascade", delete),
         Work("transaction of three types", transact),
+        Work("write that undoes itself", lose_once),
         Work("first touch of a branch", first_touch, (branched,)),
         Work("first rows of a type on a branch", first_rows, (empty_branched,)),
         Work("write that makes its branch", write_on_new_branch, first=create_branch),
