@@ -68,10 +68,14 @@ def swept_lines(folder: Path, work: str, parts: list[str]) -> list[Line]:
     lines = []
     own = Path(tempfile.mkdtemp(dir=folder))
     with waiting_process() as processes:
-        place = Place(own, processes, work)
-        for line in every_line(place, parts):
-            print(line, flush=True)
-            lines.append(line)
+        try:
+            for line in every_line(Place(own, processes, work), parts):
+                print(line, flush=True)
+                lines.append(line)
+        except AssertionError as broken:
+            # One work that cannot be judged does not cost the ledger of all others.
+            lines.append(Line(work, "?", "nothing", "", "?", violation=str(broken)))
+            print(lines[-1], flush=True)
     shutil.rmtree(own)
     return lines
 

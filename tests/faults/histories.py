@@ -251,11 +251,11 @@ class History:
                     step()
                     self.look()
             self.end()
-        except Violation as broken:
+        except (AssertionError, og.OmnigraphError) as broken:
+            # An error that no step expects breaks a law as well.
             way = "\n  ".join(self.trace)
-            raise Violation(
-                f"seed {self.seed}, step {len(self.trace)}: {broken}\n  {way}"
-            ) from None
+            text = f"seed {self.seed}, step {len(self.trace)}: {broken}\n  {way}"
+            raise Violation(text) from None if isinstance(broken, Violation) else broken
         return self
 
     # -- steps -------------------------------------------------------------------------------------

@@ -226,11 +226,11 @@ def sweep_twice(place: Place, pairs: Iterable[tuple[int, int]]) -> Iterator[Line
 
 
 def judged_line(place: Place, cut: str, ended: Ended, with_engine: bool) -> Line:
-    """Judge what is there now; a violation is written down and not raised."""
+    """Judge what is there now; what is wrong is written down and not raised."""
     durable = str(ended.events[-1]) if ended.events else "nothing"
     try:
         found = place.judge(with_engine)
-    except Violation as broken:
+    except AssertionError as broken:
         return Line(place.work, cut, durable, "", "?", violation=str(broken))
     recovery = ", ".join(found["recoveries"])
     return Line(
