@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from omnigraph_spark.errors import InvalidOptionError, StorageError
+from omnigraph_spark.errors import InvalidOptionError, OmnigraphError, StorageError
 
 #: New keys are fetched so long before the old ones expire, or in the last quarter of a short life.
 _MARGIN_SECONDS = 300.0
+#: While old keys are good still, a source that failed is asked again after so long, or sooner when
+#: little is left of their life.
+_PAUSE_SECONDS = 15.0
 #: What a user's function may call its answers; AWS's own answers fit as they are.
 _NAMES = {
     "accesskeyid": "access_key_id",
@@ -48,8 +52,8 @@ class Keys:
     session_token: str | None = field(default=None, repr=False)
     #: Unix seconds; None for keys that do not expire.
     expires_at: float | None = None
-    #: When to fetch the next ones.
-    refresh_at: float | None = None
+    #: When to fetch the next ones; no property of the keys.
+    refresh_at: float | None = field(default=None, compare=False)
 
     def settings(self) -> dict[str, str]:
         """Return the keys under Lance's names."""
@@ -78,11 +82,18 @@ class CredentialSource:
                 return known
             try:
                 found = read_keys(self._fetch(), now)
-            except StorageError:
-                # A process without a search of its own uses what it was sent for as long as it can.
-                if known is None or known.expires_at is None or known.expires_at <= now:
+            except Exception as error:
+                # Whatever a user's function raises: what there is is used for as long as it can be,
+                # also by a process that has no search of its own.
+                if known is not None and known.expires_at is not None and now < known.expires_at:
+                    pause = min(_PAUSE_SECONDS, (known.expires_at - now) / 4)
+                    _fetched[self.name] = replace(known, refresh_at=now + pause)
+                    return known
+                if isinstance(error, OmnigraphError):
                     raise
-                return known
+                # Its text is its author's, and may say what must not be repeated.
+                detail = f"storage.credentials raised {type(error).__name__}"
+                raise StorageError("configuration", "AWS credentials", detail) from error
             _fetched[self.name] = found
             return found
 
@@ -111,6 +122,15 @@ _functions: dict[str, Fetch] = {}
 #: The newest keys of each source, in this process.
 _fetched: dict[str, Keys] = {}
 _lock = threading.RLock()
+
+
+def _unlock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+# Another thread of the parent may be fetching.
+os.register_at_fork(after_in_child=_unlock)
 
 
 def _arrived(name: str, fetch: Fetch, keys: Keys | None) -> CredentialSource:
@@ -169,12 +189,12 @@ def _call(name: str) -> Mapping[str, Any]:
 
 def _search(profile: str | None) -> Mapping[str, Any]:
     import boto3
-    from botocore.exceptions import BotoCoreError
+    from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         found = boto3.Session(profile_name=profile).get_credentials()
         frozen = None if found is None else found.get_frozen_credentials()
-    except BotoCoreError as error:
+    except (BotoCoreError, ClientError) as error:
         raise StorageError("configuration", "AWS credentials", str(error)) from error
     if found is None or frozen is None:
         detail = (

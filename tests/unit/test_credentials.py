@@ -100,7 +100,8 @@ def test_keys_of_a_short_life_are_not_fetched_for_every_request() -> None:
 )
 def test_answers_in_the_words_of_aws_and_in_ours_mean_the_same(answer: dict[str, Any]) -> None:
     keys = read_keys(answer, now=1e9)
-    assert keys == Keys("id", SECRET, "t", 2e9, 2e9 - 300)
+    assert keys == Keys("id", SECRET, "t", 2e9)
+    assert keys.refresh_at == 2e9 - 300
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,56 @@ def test_what_is_no_function_is_refused() -> None:
         user_source(12)  # type: ignore[arg-type]
     with pytest.raises(InvalidOptionError, match="can import"):
         user_source("no.such.module:function").keys()
+
+
+class Failing(Hook):
+    """A hook that may be out of order for a while."""
+
+    broken: Exception | None = None
+
+    def __call__(self) -> dict[str, Any]:
+        answer = super().__call__()
+        if self.broken is not None:
+            raise self.broken
+        return answer
+
+
+@pytest.mark.parametrize("broken", [RuntimeError(SECRET), KeyError("Token"), OSError(SECRET)])
+def test_a_function_that_fails_is_a_failure_of_storage_and_its_text_is_not_repeated(
+    broken: Exception,
+) -> None:
+    """So that whoever writes knows what it may mean; the cause is shown with it."""
+    hook = Failing(None)
+    hook.broken = broken
+    with pytest.raises(StorageError, match=type(broken).__name__) as refused:
+        with_hook(hook).keys("s3://b/g")
+    assert refused.value.kind == "configuration"
+    assert refused.value.__cause__ is broken
+    assert SECRET not in str(refused.value)
+
+
+def test_a_function_that_fails_for_a_while_stops_nobody_while_keys_are_good(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hook, start = Failing(3600.0), time.time()
+    settings = with_hook(hook)
+    first = settings.keys("s3://b/g")
+    hook.broken = TimeoutError("no route to the vault")
+    monkeypatch.setattr(module.time, "time", lambda: start + 3500)
+    for _ in range(10):
+        # The same keys, so that clients and handles go on being shared.
+        assert settings.keys("s3://b/g") == first
+    # And not for every request.
+    assert hook.calls == 2
+    monkeypatch.setattr(module.time, "time", lambda: start + 3599.9)
+    assert settings.keys("s3://b/g") == first
+    monkeypatch.setattr(module.time, "time", lambda: start + 3601)
+    with pytest.raises(StorageError, match="TimeoutError"):
+        settings.keys("s3://b/g")
+    hook.broken = None
+    later = settings.keys("s3://b/g")
+    assert later is not None
+    assert later != first
 
 
 # -- other processes ---------------------------------------------------------------------------
@@ -257,6 +308,8 @@ def test_keys_of_an_instance_role_are_found_and_renewed_before_they_expire(
     place = f"http://127.0.0.1:{server.server_port}/"
     monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", place)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "false")
+    # boto3 asks once, for a second, which a busy machine may let pass.
+    monkeypatch.setenv("AWS_METADATA_SERVICE_TIMEOUT", "30")
     settings = StorageSettings.resolve({}, {})
     try:
         first = settings.for_lance("s3://b/g")
