@@ -17,6 +17,9 @@ _NAMES = {
     "endpoint.region": "aws_region",
     "endpoint": "aws_endpoint",
 }
+#: Hadoop's class for buckets that everybody may read.
+_ANONYMOUS = "AnonymousAWSCredentialsProvider"
+_ANY_REGION = "s3.amazonaws.com"
 
 
 def s3a_settings(spark: SparkSession, bucket: str) -> dict[str, str]:
@@ -41,6 +44,12 @@ def translated(conf: Mapping[str, str], bucket: str) -> dict[str, str]:
                 if key.startswith(start) and value
             }
     found = {ours: known[theirs] for theirs, ours in _NAMES.items() if theirs in known}
+    anonymous = _ANONYMOUS in known.get("aws.credentials.provider", "")
+    if anonymous and "aws_access_key_id" not in found:
+        found["aws_skip_signature"] = "true"
+    if found.get("aws_endpoint", "").rpartition("/")[2] == _ANY_REGION:
+        # Hadoop takes this one for AWS wherever the bucket is.
+        del found["aws_endpoint"]
     plain = known.get("connection.ssl.enabled", "true").lower() == "false"
     if (endpoint := found.get("aws_endpoint")) is not None:
         if "://" not in endpoint:

@@ -167,15 +167,16 @@ def _store(address: str, settings: StorageSettings) -> tuple[Any, str]:
         return fs.LocalFileSystem(), address
     keys = settings.keys(address)
     known = settings.known | (keys.settings() if keys else {})
-    # The same checks, and the same region where none is given, as for everything else.
-    region = settings.for_boto3(keys)["region_name"]
+    # The same checks, region where none is given, and way to name a bucket as everywhere else.
+    arguments = settings.for_boto3(keys)
     endpoint = known.get("aws_endpoint", "")
     store = fs.S3FileSystem(
         access_key=known.get("aws_access_key_id"),
         secret_key=known.get("aws_secret_access_key"),
         session_token=known.get("aws_session_token"),
         anonymous=known.get("aws_skip_signature", "").lower() in ("1", "true"),
-        region=region,
+        region=arguments["region_name"],
+        force_virtual_addressing=arguments["config"].s3["addressing_style"] == "virtual",
         endpoint_override=endpoint.rpartition("://")[2] or None,
         scheme="http" if endpoint.startswith("http://") else "https",
         connect_timeout=3,

@@ -8,9 +8,11 @@ secrets: this class never prints them.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from omnigraph_spark.errors import ConflictingOptionsError, InvalidOptionError, StorageError
 from omnigraph_spark.storage.credentials import (
@@ -19,7 +21,7 @@ from omnigraph_spark.storage.credentials import (
     chain_source,
     user_source,
 )
-from omnigraph_spark.storage.uri import is_s3
+from omnigraph_spark.storage.uri import is_s3, split_s3
 
 # Environment variable -> canonical setting; a later line wins, so the S3-specific endpoint does.
 _ENVIRONMENT = (
@@ -71,6 +73,10 @@ _READING = {"client_retry_timeout": "6", "read_timeout": "7s"}
 #: How often boto3 repeats a request of a control file, which is small.
 _RETRIES = "3"
 _DEFAULT_REGION = "us-east-1"
+#: AWS's own servers, which say their region.
+_AWS_SERVER = re.compile(
+    r"s3[.-](?:dualstack\.)?([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\.com(?:\.cn)?$"
+)
 
 
 def is_secret(name: str) -> bool:
@@ -157,9 +163,10 @@ class StorageSettings:
             return {}
         keys = self.keys(address)
         given = {name: value for name, value in self.known.items() if name != "aws_profile"}
-        region = {"aws_region": _DEFAULT_REGION} if "aws_endpoint" in given else {}
+        region = {"aws_region": self._region} if self._region else {}
         patience = _PATIENCE | _READING if reading else _PATIENCE
-        return patience | region | given | (keys.settings() if keys else {})
+        style = self._style_for_lance(split_s3(address)[0])
+        return patience | region | given | style | (keys.settings() if keys else {})
 
     def for_boto3(self, keys: Keys | None = None) -> dict[str, Any]:
         """Return the arguments of ``boto3.client("s3", ...)``, signing with keys of `source`."""
@@ -168,13 +175,22 @@ class StorageSettings:
 
         known = self.known | (keys.settings() if keys else {})
         endpoint = known.get("aws_endpoint")
+        if endpoint and not endpoint.startswith(("http://", "https://")):
+            detail = "is no address of a server; it begins with https:// or http://"
+            raise StorageError("configuration", self.place(), detail)
         if endpoint and endpoint.startswith("http://") and not _is_true(known.get("allow_http")):
             detail = "is plain http; set AWS_ALLOW_HTTP=true or the option storage.allow_http"
             raise StorageError("configuration", self.place(), detail)
         path_style = known.get("aws_virtual_hosted_style_request", "").lower() == "false"
-        unsigned = {"signature_version": UNSIGNED} if _is_unsigned(known) else {}
+        style: Literal["virtual", "path", "auto"] = "path" if path_style else "auto"
+        if self._hosts_name_buckets:
+            style = "virtual"
+        # Lance does not know of the addresses in a profile, and the two must not go apart.
+        more: dict[str, Any] = {"ignore_configured_endpoint_urls": True}
+        if _is_unsigned(known):
+            more["signature_version"] = UNSIGNED
         return {
-            "region_name": known.get("aws_region", _DEFAULT_REGION if endpoint else None),
+            "region_name": self._region,
             "aws_access_key_id": known.get("aws_access_key_id"),
             "aws_secret_access_key": known.get("aws_secret_access_key"),
             "aws_session_token": known.get("aws_session_token"),
@@ -186,8 +202,8 @@ class StorageSettings:
                 connect_timeout=3,
                 read_timeout=4,
                 retries={"total_max_attempts": 1 + self.retries, "mode": "standard"},
-                s3={"addressing_style": "path" if path_style else "auto"},
-                **unsigned,
+                s3={"addressing_style": style},
+                **more,
             ),
         }
 
@@ -199,6 +215,37 @@ class StorageSettings:
             accepted = "a whole number, zero or more"
             raise InvalidOptionError("storage.client_max_retries", text, accepted)
         return int(text)
+
+    @property
+    def _region(self) -> str | None:
+        known = self.known
+        if "aws_region" in known or "aws_endpoint" not in known:
+            return known.get("aws_region")
+        said = _AWS_SERVER.search(urlsplit(known["aws_endpoint"]).hostname or "")
+        return said[1] if said else _DEFAULT_REGION
+
+    @property
+    def _hosts_name_buckets(self) -> bool:
+        """Whether a server of one's own has a host for each bucket: one with a number has none."""
+        known = self.known
+        host = urlsplit(known.get("aws_endpoint", "")).hostname or ""
+        wanted = _is_true(known.get("aws_virtual_hosted_style_request"))
+        return wanted and "." in host and re.fullmatch(r"[\d.]+", host) is None
+
+    def _style_for_lance(self, bucket: str) -> dict[str, str]:
+        """Return how Lance finds a bucket on a server of one's own, as boto3 finds it.
+
+        Where hosts name buckets it takes the address it is given for the bucket's: with that of the
+        server it would read and write another bucket, of the name that the path begins with.
+        """
+        known = self.known
+        if "aws_endpoint" not in known or "aws_virtual_hosted_style_request" not in known:
+            return {}
+        if not self._hosts_name_buckets or "." in bucket:
+            return {"aws_virtual_hosted_style_request": "false"}
+        scheme, _, rest = known["aws_endpoint"].partition("://")
+        before, at, host = rest.rpartition("@")
+        return {"aws_endpoint": f"{scheme}://{before}{at}{bucket}.{host}"}
 
     def place(self) -> str:
         """Name the server these settings lead to, for errors."""

@@ -65,3 +65,18 @@ def test_what_is_said_of_one_bucket_wins_and_of_another_does_not_count() -> None
 def test_what_is_set_in_the_running_session_wins() -> None:
     conf = {"spark.hadoop.fs.s3a.endpoint": "https://old", "fs.s3a.endpoint": "https://new"}
     assert translated(conf, "b")["aws_endpoint"] == "https://new"
+
+
+@pytest.mark.parametrize("endpoint", ["s3.amazonaws.com", "https://s3.amazonaws.com"])
+def test_the_server_that_hadoop_takes_for_aws_anywhere_is_aws_anywhere(endpoint: str) -> None:
+    conf = {"fs.s3a.endpoint": endpoint, "fs.s3a.endpoint.region": "eu-west-1"}
+    assert translated(conf, "b") == {"aws_region": "eu-west-1"}
+
+
+def test_a_bucket_that_everybody_may_read_is_read_without_keys() -> None:
+    name = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
+    conf = {"fs.s3a.aws.credentials.provider": name}
+    assert translated(conf, "b") == {"aws_skip_signature": "true"}
+    # Others may look for keys, so those that are there are not left out.
+    with_keys = {**conf, "fs.s3a.access.key": "id", "fs.s3a.secret.key": "secret"}
+    assert "aws_skip_signature" not in translated(with_keys, "b")

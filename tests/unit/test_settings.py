@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
+import boto3
 import botocore
 import pytest
 
@@ -167,6 +169,42 @@ def test_path_style_is_taken_from_lance_s_setting_or_the_variable(
     assert settings.for_boto3()["config"].s3 == {"addressing_style": style}
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "given", "style", "lance"),
+    [
+        ("https://s3", None, "auto", ("https://s3", None)),
+        ("https://s3.own", "false", "path", ("https://s3.own", "false")),
+        ("https://s3.own:90", "true", "virtual", ("https://bucket.s3.own:90", "true")),
+        ("https://u:p@s3.own", "true", "virtual", ("https://u:p@bucket.s3.own", "true")),
+        # There is no host `bucket.127.0.0.1`, and hardly one `bucket.minio`.
+        ("https://127.0.0.1:90", "true", "auto", ("https://127.0.0.1:90", "false")),
+        ("https://minio:90", "true", "auto", ("https://minio:90", "false")),
+    ],
+)
+def test_lance_and_boto3_find_a_bucket_in_the_same_place(
+    endpoint: str, given: str | None, style: str, lance: tuple[str, str | None]
+) -> None:
+    """Else Lance takes the first part of the path for the name of a bucket."""
+    wanted = {} if given is None else {"aws_virtual_hosted_style_request": given}
+    settings = resolve({"endpoint": endpoint, "access_key_id": "i", **wanted})
+    assert settings.for_boto3()["config"].s3 == {"addressing_style": style}
+    known = settings.for_lance("s3://bucket/g")
+    assert (known["aws_endpoint"], known.get("aws_virtual_hosted_style_request")) == lance
+
+
+def test_a_server_that_only_a_profile_names_is_not_looked_at_by_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """boto3 would go there, and Lance to AWS: control files here and rows there."""
+    config = tmp_path / "config"
+    config.write_text("[default]\nendpoint_url = http://127.0.0.1:1\nregion = eu-west-1\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    settings = resolve({"access_key_id": "i", "secret_access_key": SECRET, "region": "eu-west-1"})
+    client = boto3.Session().client("s3", **settings.for_boto3())
+    assert client.meta.endpoint_url == "https://s3.eu-west-1.amazonaws.com"
+    assert "aws_endpoint" not in settings.for_lance("s3://bucket/g")
+
+
 def test_lance_gets_settings_for_buckets_only_and_with_bounded_patience() -> None:
     settings = resolve({"access_key_id": "id", "secret_access_key": SECRET, "region": "r"})
     assert settings.for_lance("/data/social") == {}
@@ -200,6 +238,31 @@ def test_a_server_of_one_s_own_needs_no_region() -> None:
     settings = resolve(given)
     assert settings.for_lance("s3://b/g")["aws_region"] == "us-east-1"
     assert settings.for_boto3()["region_name"] == "us-east-1"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "region"),
+    [
+        ("https://s3.eu-central-1.amazonaws.com", "eu-central-1"),
+        ("https://s3-us-west-2.amazonaws.com/", "us-west-2"),
+        ("https://s3.dualstack.ap-south-1.amazonaws.com", "ap-south-1"),
+        ("https://s3.cn-north-1.amazonaws.com.cn", "cn-north-1"),
+        ("https://s3.eu-central-1.amazonaws.com.mine.org", "us-east-1"),
+        ("https://s3.amazonaws.com", "us-east-1"),
+    ],
+)
+def test_a_server_of_aws_says_its_region(endpoint: str, region: str) -> None:
+    settings = resolve({"endpoint": endpoint, "access_key_id": "i"})
+    assert settings.for_lance("s3://b/g")["aws_region"] == region
+    assert settings.for_boto3()["region_name"] == region
+
+
+@pytest.mark.parametrize("endpoint", ["minio:9000", f"me:{SECRET}@minio:9000", "s3://minio"])
+def test_an_endpoint_that_is_no_address_is_told_and_no_password_shown(endpoint: str) -> None:
+    with pytest.raises(StorageError, match=r"minio.*https://") as refused:
+        resolve({"endpoint": endpoint, "access_key_id": "i"}).for_boto3()
+    assert refused.value.kind == "configuration"
+    assert SECRET not in str(refused.value)
 
 
 def test_plain_http_has_to_be_allowed_and_a_password_in_an_address_is_not_shown() -> None:
