@@ -7,6 +7,7 @@ say truthfully whose is there.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -89,6 +90,10 @@ def _s3_objects(settings: StorageSettings, keys: Keys | None) -> ObjectStore:
     from omnigraph_spark.storage.s3_objects import S3Objects
 
     return S3Objects(settings, keys)
+
+
+# Two processes on one connection read each other's answers.
+os.register_at_fork(after_in_child=_s3_objects.cache_clear)
 
 
 def objects_at(address: str, settings: StorageSettings) -> ObjectStore:

@@ -16,6 +16,8 @@ TRANSIENT, PERMISSION, CONFIGURATION = "transient", "permission", "configuration
 _EXPIRED = "the credentials have expired; renew them, or give storage.credentials"
 _UNKNOWN_KEYS = "the server does not accept these keys"
 _BUSY = "the server asked to slow down for too long"
+#: What answers a request may be a console, a proxy or a login page.
+NOT_S3 = "this is no answer of S3; is it the address of an S3 server?"
 #: What a code of S3 means: the kind, and what to tell beside S3's own words.
 _CODES = {
     "NoSuchBucket": (CONFIGURATION, "there is no such bucket on this server"),
@@ -58,7 +60,8 @@ def s3_failures(
         kind, meaning = _meaning(error)
         if writing and (doubtful or not _surely_not_done(error)):
             kind = IN_DOUBT
-        where = f"bucket {split_s3(address)[0]!r} at {place}"
+        bucket = split_s3(address)[0]
+        where = f"bucket {bucket!r} at {place}" if bucket else f"at {place}"
         told = f"{meaning}: {error}" if meaning else str(error)
         raise StorageError(kind, address, f"{told} ({where})") from error
 
@@ -93,6 +96,7 @@ def _meaning(error: Exception) -> tuple[str, str]:
         ConnectionClosedError,
         ConnectTimeoutError,
         EndpointConnectionError,
+        FlexibleChecksumError,
         HTTPClientError,
     )
 
@@ -103,5 +107,7 @@ def _meaning(error: Exception) -> tuple[str, str]:
         return CONFIGURATION, "the server cannot be reached"
     if isinstance(error, (HTTPClientError, ConnectionClosedError)):
         return TRANSIENT, "the connection broke off"
+    if isinstance(error, FlexibleChecksumError):
+        return TRANSIENT, "the content arrived damaged"
     # Missing credentials, a malformed endpoint: nothing was sent.
     return CONFIGURATION, ""

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from omnigraph_spark.errors import StorageError
 from omnigraph_spark.storage.credentials import Keys
 from omnigraph_spark.storage.objects import IN_DOUBT, Listed, Stat, StoredFile
-from omnigraph_spark.storage.s3_failures import code_of, s3_failures, was_retried
+from omnigraph_spark.storage.s3_failures import (
+    CONFIGURATION,
+    NOT_S3,
+    code_of,
+    s3_failures,
+    was_retried,
+)
 from omnigraph_spark.storage.s3_patience import ask_busy_servers_again, tries
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import split_s3
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
+    from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef, ObjectIdentifierTypeDef
 
 #: S3's words for a conditional write that was not done, and whether that is final: after the second
 #: it asks to try again, because another write of the same object was in flight.
@@ -38,11 +44,18 @@ class S3Objects:
         import boto3
 
         self._place = settings.place()
-        self._client: S3Client = boto3.client("s3", **settings.for_boto3(keys))
+        profile = settings.known.get("aws_profile")
+        with self._failures("s3://"):
+            maker = boto3.Session(profile_name=profile) if profile else boto3
+            self._client: S3Client = maker.client("s3", **settings.for_boto3(keys))
         ask_busy_servers_again(self._client, settings.retries)
 
     def read(self, address: str) -> bytes | None:
-        from botocore.exceptions import IncompleteReadError, ResponseStreamingError
+        from botocore.exceptions import (
+            FlexibleChecksumError,
+            IncompleteReadError,
+            ResponseStreamingError,
+        )
 
         bucket, key = split_s3(address)
         with self._failures(address):
@@ -52,7 +65,7 @@ class S3Objects:
                     return self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
                 except self._client.exceptions.NoSuchKey:
                     return None
-                except (IncompleteReadError, ResponseStreamingError):
+                except (FlexibleChecksumError, IncompleteReadError, ResponseStreamingError):
                     if not left:
                         raise
         raise AssertionError("the last try returns or raises")
@@ -62,51 +75,37 @@ class S3Objects:
         return None if head is None else head[0]
 
     def listing(self, folder: str, page_size: int = 1000) -> Iterator[Listed]:
-        bucket, key = split_s3(folder)
-        pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=bucket,
-            Prefix=f"{key}/",
-            Delimiter="/",
-            PaginationConfig={"PageSize": page_size},
-        )
-        with self._failures(folder):
-            for page in pages:
-                for found in page.get("Contents", ()):
+        for page in self._pages(folder, page_size, Delimiter="/"):
+            for found in page.get("Contents", ()):
+                if not _marks_folder(found["Key"]):
                     yield Listed(found["Key"].rsplit("/", 1)[-1], found["ETag"].strip('"'))
 
     def folders(self, folder: str) -> list[str]:
-        bucket, key = split_s3(folder)
-        pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=bucket, Prefix=f"{key}/", Delimiter="/"
-        )
-        with self._failures(folder):
-            return [
-                found["Prefix"].rstrip("/").rsplit("/", 1)[-1]
-                for page in pages
-                for found in page.get("CommonPrefixes", ())
-            ]
+        return [
+            found["Prefix"].rstrip("/").rsplit("/", 1)[-1]
+            for page in self._pages(folder, Delimiter="/")
+            for found in page.get("CommonPrefixes", ())
+        ]
 
     def files(self, folder: str) -> Iterator[StoredFile]:
-        bucket, key = split_s3(folder)
-        pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=bucket, Prefix=f"{key}/"
-        )
-        with self._failures(folder):
-            for page in pages:
-                for found in page.get("Contents", ()):
+        _, key = split_s3(folder)
+        for page in self._pages(folder):
+            for found in page.get("Contents", ()):
+                if not _marks_folder(found["Key"]):
                     name = found["Key"].removeprefix(f"{key}/")
                     yield StoredFile(name, found["Size"], found["LastModified"].timestamp())
 
     def exists(self, folder: str) -> bool:
-        bucket, key = split_s3(folder)
-        with self._failures(folder):
-            found = self._client.list_objects_v2(Bucket=bucket, Prefix=f"{key}/", MaxKeys=1)
-        return found["KeyCount"] > 0
+        pages = self._pages(folder, page_size=8)
+        return any(
+            not _marks_folder(found["Key"]) for page in pages for found in page.get("Contents", ())
+        )
 
     def write(self, address: str, data: bytes) -> None:
         bucket, key = split_s3(address)
         with self._failures(address, writing=True):
-            self._client.put_object(Bucket=bucket, Key=key, Body=data)
+            put = self._client.put_object(Bucket=bucket, Key=key, Body=data)
+            self._tag(put, address, IN_DOUBT)
 
     def put_new(self, address: str, data: bytes) -> bool:
         return self._put_new(address, data) is not None
@@ -125,11 +124,8 @@ class S3Objects:
     def delete_below(self, folder: str, keep: Collection[str] = ()) -> None:
         bucket, key = split_s3(folder)
         kept = tuple(f"{split_s3(path)[1]}/" for path in keep)
-        pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=bucket, Prefix=f"{key}/"
-        )
         with self._failures(folder):
-            for page in pages:
+            for page in self._pages(folder):
                 keys = [found["Key"] for found in page.get("Contents", ())]
                 doomed: list[ObjectIdentifierTypeDef] = [
                     {"Key": key} for key in keys if not key.startswith(kept)
@@ -156,7 +152,7 @@ class S3Objects:
                         IfNoneMatch="*",
                         Metadata={_ATTEMPT: attempt},
                     )
-                    return Stat(len(data), put["ETag"])
+                    return Stat(len(data), self._tag(put, address, IN_DOUBT))
                 except ClientError as error:
                     if code_of(error) not in _LOST:
                         raise
@@ -186,9 +182,38 @@ class S3Objects:
                 if code_of(error) in ("404", "NoSuchKey", "NotFound"):
                     return None
                 raise
-        return Stat(head["ContentLength"], head["ETag"]), head["Metadata"]
+        return Stat(head["ContentLength"], self._tag(head, address)), head["Metadata"]
+
+    def _pages(
+        self, folder: str, page_size: int = 1000, **more: Any
+    ) -> Iterator[ListObjectsV2OutputTypeDef]:
+        """Yield the pages of a listing; an answer that is none must not pass for an empty one."""
+        bucket, key = split_s3(folder)
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=f"{key}/", PaginationConfig={"PageSize": page_size}, **more
+        )
+        with self._failures(folder):
+            for page in pages:
+                if "IsTruncated" not in page:
+                    raise self._no_answer(folder, CONFIGURATION)
+                yield page
+
+    def _tag(self, answer: Mapping[str, Any], address: str, kind: str = CONFIGURATION) -> str:
+        """Return the tag of an object, which S3 never leaves out."""
+        if "ETag" not in answer:
+            raise self._no_answer(address, kind)
+        return str(answer["ETag"])
+
+    def _no_answer(self, address: str, kind: str) -> StorageError:
+        where = f"bucket {split_s3(address)[0]!r} at {self._place}"
+        return StorageError(kind, address, f"{NOT_S3} ({where})")
 
     def _failures(
         self, address: str, writing: bool = False, doubtful: bool = False
     ) -> AbstractContextManager[None]:
         return s3_failures(address, self._place, writing, doubtful)
+
+
+def _marks_folder(key: str) -> bool:
+    """Tell whether an object stands for a folder, as consoles and Hadoop make them: it is none."""
+    return key.endswith("/")

@@ -276,6 +276,64 @@ def test_a_recovery_that_dies_is_recovered_and_dies_again(
     assert_settled(after, server.storage_options)
 
 
+# -- nothing is a folder -------------------------------------------------------------------------
+
+
+def mark_folders(graph: og.Graph, server: Server) -> None:
+    """Leave an empty object for every folder, as a console or a copy by Hadoop does."""
+    client = boto3.client("s3", **StorageSettings.resolve(server.storage_options).for_boto3())
+    bucket, _, prefix = graph.root.removeprefix("s3://").partition("/")
+    keys = [found["Key"] for found in client.list_objects_v2(Bucket=bucket)["Contents"]]
+    folders = {key[: at + 1] for key in keys for at, letter in enumerate(key) if letter == "/"}
+    more = ("__recovery", "__manifest/_refs/branches", "__manifest/_refs/tags")
+    for folder in folders | {f"{prefix}/{name}/" for name in more}:
+        client.put_object(Bucket=bucket, Key=folder, Body=b"")
+
+
+def test_objects_that_stand_for_folders_are_in_nobody_s_way(
+    graph: og.Graph, server: Server
+) -> None:
+    mark_folders(graph, server)
+    assert graph.recover() == []
+    load(graph)
+    graph.create_branch("dev")
+    mark_folders(graph, server)
+    graph.as_branch("dev").write(pa.table({"name": ["Dora"], "age": [1]}), "Person")
+    mark_folders(graph, server)
+    graph.merge("dev", into="main")
+    graph.delete_branch("dev")
+    graph.create_branch("dev")
+    graph.build_indexes()
+    mark_folders(graph, server)
+    graph.optimize()
+    main = again(graph, server)
+    assert ages(main) == {**POST, "Dora": 1}
+    assert main.health() == []
+    assert_settled(main, server.storage_options)
+
+
+def test_a_graph_is_made_where_folders_were_marked_and_nothing_is(server: Server) -> None:
+    bucket = server.make_bucket()
+    client = boto3.client("s3", **StorageSettings.resolve(server.storage_options).for_boto3())
+    for folder in ("g/", "g/nodes/", "g/__manifest/", "g/__recovery/"):
+        client.put_object(Bucket=bucket, Key=folder, Body=b"")
+    schema = "node A { name: String @key }"
+    graph = og.create(f"s3://{bucket}/g", schema, storage=server.storage_options)
+    graph.write(pa.table({"name": ["a"]}), "A")
+    assert again(graph, server).snapshot().rows("A") == 1
+
+
+def test_rows_and_control_files_are_in_one_bucket_however_it_is_named(server: Server) -> None:
+    """Else Lance takes the first part of the path for the name of a bucket, and writes there."""
+    bucket, other = server.make_bucket(), server.make_bucket()
+    storage = {**server.storage_options, "aws_virtual_hosted_style_request": "true"}
+    graph = og.create(f"s3://{bucket}/{other}/g", "node A { name: String @key }", storage=storage)
+    graph.write(pa.table({"name": ["a"]}), "A")
+    assert again(graph, server).snapshot().rows("A") == 1
+    client = boto3.client("s3", **StorageSettings.resolve(server.storage_options).for_boto3())
+    assert client.list_objects_v2(Bucket=other)["KeyCount"] == 0
+
+
 # -- what is wrong is told within seconds --------------------------------------------------------
 
 #: On a busy machine; alone it is a tenth of this.

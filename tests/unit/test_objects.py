@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
+import threading
+import warnings
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.stub import Stubber
 
 import omnigraph_spark as og
 from omnigraph_spark.errors import StorageError
-from omnigraph_spark.storage.objects import Listed, ObjectStore, objects_at
+from omnigraph_spark.storage.objects import IN_DOUBT, Listed, ObjectStore, objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from tests.helpers.builder import GraphBuilder
 from tests.helpers.denied import denied
@@ -240,6 +244,136 @@ def test_an_accepted_prefix_is_one_place_for_lance_and_for_boto3(
     root = s3.upload(graph.root, f"s3://{s3.make_bucket()}/{prefix}")
     snapshot = og.open(root, storage=s3.storage_options).snapshot()
     assert snapshot.arrow("Person").to_pylist() == [{"id": "ann", "name": "ann"}]
+
+
+def test_what_stands_for_a_folder_is_no_object(s3: S3Server) -> None:
+    """Consoles and Hadoop leave such objects; they are nobody's file, and go with their folder."""
+    bucket = s3.make_bucket()
+    for key in ("g/", "g/a", "g/deep/", "g/deep/c", "g/empty/", "g/empty/inner/"):
+        s3.client().put_object(Bucket=bucket, Key=key, Body=b"")
+    store, root = bucket_store(s3, bucket), f"s3://{bucket}/g"
+    assert names(store.listing(root)) == ["a"]
+    assert names(store.listing(f"{root}/deep")) == ["c"]
+    assert {file.name for file in store.files(root)} == {"a", "deep/c"}
+    assert store.exists(root)
+    assert not store.exists(f"{root}/empty")
+    store.delete_below(root)
+    assert "Contents" not in s3.client().list_objects_v2(Bucket=bucket)
+
+
+class LoginPage(BaseHTTPRequestHandler):
+    """What a console, a proxy or a captive portal answers to everything."""
+
+    protocol_version = "HTTP/1.1"
+    page = b"<html><body>Please log in</body></html>"
+
+    def _answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(self.page)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(self.page)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _answer
+
+    def log_message(self, format: str, *args: object) -> None:
+        return None
+
+
+@pytest.mark.parametrize("page", [LoginPage.page, b""])
+def test_a_server_that_is_none_of_s3_is_named_and_is_not_taken_for_an_empty_bucket(
+    page: bytes, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LoginPage, "page", page)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), LoginPage)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    endpoint = f"http://127.0.0.1:{server.server_port}"
+    options = {**s3.storage_options, "aws_endpoint": endpoint, "client_max_retries": "0"}
+    store, at = objects_at("s3://b/g", StorageSettings.resolve(options, {})), "s3://b/g"
+    asked: dict[str, Callable[[], object]] = {
+        "list": lambda: names(store.listing(at)),
+        "folders": lambda: store.folders(at),
+        "exists": lambda: store.exists(at),
+        "stat": lambda: store.stat(f"{at}/a"),
+        "delete": lambda: store.delete_below(at),
+    }
+    written: dict[str, Callable[[], object]] = {
+        "write": lambda: store.write(f"{at}/a", b"x"),
+        "put": lambda: store.put_new(f"{at}/a", b"x"),
+    }
+    try:
+        for name, ask in (asked | written).items():
+            with pytest.raises(StorageError, match="no answer of S3") as refused:
+                ask()
+            assert endpoint in str(refused.value), name
+            assert refused.value.kind == ("configuration" if name in asked else IN_DOUBT), name
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_content_that_arrives_damaged_is_read_again(s3: S3Server) -> None:
+    """RS-63: S3 sends a checksum of what it stores."""
+    bucket = s3.make_bucket()
+    store = bucket_store(s3, bucket)
+    store.write(f"s3://{bucket}/g/a", b"whole")
+    client = vars(store)["_client"]
+    get, asked = client.get_object, []
+
+    def damaged(**request: Any) -> Any:
+        asked.append(request)
+        answer = get(**request)
+        if len(asked) <= damaged_times:
+            answer["Body"]._raw_stream = io.BytesIO(b"whale")
+        return answer
+
+    client.get_object = damaged
+    try:
+        damaged_times = 1
+        assert store.read(f"s3://{bucket}/g/a") == b"whole"
+        assert len(asked) == 2
+        damaged_times = 99
+        with pytest.raises(StorageError, match="damaged") as failed:
+            store.read(f"s3://{bucket}/g/a")
+        assert failed.value.kind == "transient"
+    finally:
+        client.get_object = get
+
+
+def test_settings_that_boto3_refuses_are_a_matter_of_configuration(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong_region = StorageSettings.resolve({**s3.storage_options, "aws_region": "eu west"}, {})
+    with pytest.raises(StorageError, match="eu west") as refused:
+        objects_at("s3://bucket/g", wrong_region)
+    assert refused.value.kind == "configuration"
+    no_profile = {"aws_profile": "nobody", "aws_access_key_id": "i", "aws_secret_access_key": "s"}
+    with pytest.raises(StorageError, match="nobody") as refused:
+        objects_at("s3://bucket/g", StorageSettings.resolve(no_profile, {}))
+    assert refused.value.kind == "configuration"
+
+
+def test_a_child_of_a_fork_has_connections_of_its_own(s3: S3Server) -> None:
+    """On those of its parent each of the two would read what the other one asked for."""
+    bucket = s3.make_bucket()
+    store = bucket_store(s3, bucket)
+    store.write(f"s3://{bucket}/g/a", b"content")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if child == 0:
+        # Nothing of this process but its answer: no test goes on in it.
+        answer = 1
+        try:
+            again = bucket_store(s3, bucket)
+            answer = 0 if again is not store and again.read(f"s3://{bucket}/g/a") else 2
+        finally:
+            os._exit(answer)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert bucket_store(s3, bucket) is store
 
 
 def test_clients_are_shared_by_equal_settings_and_by_no_others(s3: S3Server) -> None:

@@ -361,7 +361,7 @@ def test_whose_object_it_is_stays_in_doubt_when_it_cannot_be_looked_at(
 
 def test_an_object_that_cannot_be_deleted_is_told(stubbed: tuple[ObjectStore, Stubber]) -> None:
     store, stub = stubbed
-    stub.add_response("list_objects_v2", {"Contents": [{"Key": "g/a"}]})
+    stub.add_response("list_objects_v2", {"IsTruncated": False, "Contents": [{"Key": "g/a"}]})
     failed = {"Errors": [{"Key": "g/a", "Code": "AccessDenied", "Message": "Access Denied"}]}
     stub.add_response("delete_objects", failed)
     with stub, pytest.raises(StorageError, match="Access Denied") as refused:
