@@ -96,6 +96,9 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
         "faults/test_cuts.py": [
             "a_work_that_dies_is_finished_or_undone",
         ],
+        "spark/test_on_object_stores.py": [
+            "a_driver_that_dies_leaves_all_or_nothing",
+        ],
     },
     "RS-12": {
         "engine/test_branch_writes.py": [
@@ -137,6 +140,9 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
         ],
         "faults/test_cuts.py": [
             "a_work_that_dies_is_finished_or_undone",
+        ],
+        "spark/test_on_object_stores.py": [
+            "a_driver_that_dies_leaves_all_or_nothing",
         ],
     },
     "RS-15": {
@@ -185,6 +191,9 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
             "a_work_that_dies_is_finished_or_undone",
             "a_recovery_that_dies_twice_converges",
         ],
+        "faults/test_s3_cuts.py": [
+            "a_recovery_that_dies_after_any_change_is_carried_on_by_the_next",
+        ],
     },
     "RS-19": {
         "engine/test_on_object_stores.py": [
@@ -194,6 +203,9 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
         "faults/test_cuts.py": [
             "a_work_that_dies_is_finished_or_undone",
             "the_engine_ends_where_we_end",
+        ],
+        "faults/test_s3_cuts.py": [
+            "a_writer_that_dies_after_any_change_leaves_all_or_nothing",
         ],
     },
     "RS-20": {
@@ -426,6 +438,8 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
             "a_request_that_fails_once_is_repeated_and_the_write_lands",
             "a_part_of_a_large_file_that_fails_once_is_repeated",
             "a_server_that_never_answers_is_given_up_in_bounded_time",
+            "a_server_that_is_overloaded_for_some_seconds_is_outlasted",
+            "a_server_that_takes_requests_and_stays_silent_is_given_up_within_half_a_minute",
         ],
         "faults/test_s3_histories.py": [
             "no_history_over_a_failing_network_breaks_a_law",
@@ -457,10 +471,17 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
         "faults/test_s3_histories.py": [
             "no_history_over_a_failing_network_breaks_a_law",
         ],
+        "unit/test_objects.py": [
+            "content_that_arrives_damaged_is_read_again",
+            "a_server_that_is_none_of_s3_is_named_and_is_not_taken_for_an_empty_bucket",
+        ],
     },
     "RS-64": {
         "faults/test_s3_faults.py": [
             "an_older_page_of_a_listing_loses_no_update",
+            "an_older_page_of_a_type_s_versions_is_not_taken_for_damage",
+            "an_older_page_does_not_hide_what_is_to_be_deleted",
+            "an_older_page_does_not_begin_a_branch_on_an_older_commit",
         ],
         "faults/test_s3_histories.py": [
             "no_history_over_a_failing_network_breaks_a_law",
@@ -471,6 +492,13 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
             "keys_that_expire_are_renewed_in_the_middle_of_a_job",
             "keys_that_expired_end_a_write_cleanly",
             "keys_that_expire_between_two_datasets_leave_work_for_recovery",
+        ],
+        "spark/test_on_object_stores.py": [
+            "keys_that_expire_are_renewed_by_tasks_that_were_planned_with_the_old_ones",
+            "keys_that_expired_end_a_job_cleanly",
+        ],
+        "unit/test_credentials.py": [
+            "a_function_that_fails_for_a_while_stops_nobody_while_keys_are_good",
         ],
     },
     "RS-66": {
@@ -562,6 +590,9 @@ DEFECTS: dict[str, dict[str, list[str]]] = {
     },
 }
 
+#: Scenarios that hold on object stores as they do on a disk, and those of object stores alone.
+TWINS = [f"RS-{number}" for number in (*range(10, 20), 23, 26, 41, *range(61, 66))]
+
 
 @cache
 def promises_in(path: Path) -> dict[str, str]:
@@ -590,6 +621,13 @@ def test_every_scenario_and_defect_has_tests_that_exist(what: str) -> None:
     ]
     assert named
     assert [path for path, exists in named if not exists] == []
+
+
+@pytest.mark.parametrize("number", TWINS)
+def test_what_must_hold_in_buckets_has_a_test_that_runs_in_one(number: str) -> None:
+    named = SCENARIOS[number].items()
+    places = [f"{path} {name}" for path, names in named for name in names]
+    assert any("s3_" in place or "object_store" in place for place in places)
 
 
 def test_a_number_that_a_test_bears_is_one_of_a_scenario() -> None:
