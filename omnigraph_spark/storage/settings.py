@@ -31,10 +31,22 @@ _ENVIRONMENT = (
     ("AWS_SECRET_ACCESS_KEY", "aws_secret_access_key"),
     ("AWS_SESSION_TOKEN", "aws_session_token"),
     ("AWS_PROFILE", "aws_profile"),
+    # Three that Lance reads for itself, so that boto3 does what Lance does.
+    ("AWS_SKIP_SIGNATURE", "aws_skip_signature"),
+    ("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "aws_virtual_hosted_style_request"),
+    ("AWS_ENDPOINT", "aws_endpoint"),
     ("AWS_ENDPOINT_URL", "aws_endpoint"),
     ("AWS_ENDPOINT_URL_S3", "aws_endpoint"),
     ("AWS_ALLOW_HTTP", "allow_http"),
 )
+# What Lance would take from the environment beside what it is told, and what keeps it from that: a
+# token does not go with keys of another place.
+_UNSAID = {
+    "AWS_SESSION_TOKEN": ("aws_session_token", ""),
+    "AWS_TOKEN": ("aws_session_token", ""),
+    "AWS_SKIP_SIGNATURE": ("aws_skip_signature", "false"),
+    "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": ("aws_virtual_hosted_style_request", "false"),
+}
 # Lance accepts several spellings of one setting; one is kept so that a given option really wins.
 _ALIASES = {
     "region": "aws_region",
@@ -166,7 +178,8 @@ class StorageSettings:
         region = {"aws_region": self._region} if self._region else {}
         patience = _PATIENCE | _READING if reading else _PATIENCE
         style = self._style_for_lance(split_s3(address)[0])
-        return patience | region | given | style | (keys.settings() if keys else {})
+        unsaid = dict(told for name, told in _UNSAID.items() if os.environ.get(name))
+        return unsaid | patience | region | given | style | (keys.settings() if keys else {})
 
     def for_boto3(self, keys: Keys | None = None) -> dict[str, Any]:
         """Return the arguments of ``boto3.client("s3", ...)``, signing with keys of `source`."""

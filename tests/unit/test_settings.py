@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import boto3
 import botocore
+import lance
 import pytest
 
 from omnigraph_spark.errors import ConflictingOptionsError, InvalidOptionError, StorageError
@@ -309,6 +313,57 @@ def test_keys_of_one_place_are_not_mixed_with_a_token_of_another() -> None:
         "aws_access_key_id": "o",
         "aws_secret_access_key": "o",
     }
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """A server that writes down who asks for what, and refuses it."""
+
+    asked: ClassVar[list[tuple[str, str, str]]] = []
+
+    def do_GET(self) -> None:
+        signed = self.headers.get("Authorization", "").partition("Credential=")[2].split("/")[0]
+        token = self.headers.get("x-amz-security-token", "")
+        self.asked.append((self.path.partition("?")[0], signed, token))
+        self.send_response(403)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        return None
+
+
+def test_lance_does_what_it_is_told_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It reads variables by itself, and would sign with keys of one place and another's token."""
+    monkeypatch.setattr(Refusing, "asked", [])
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    endpoint = f"http://127.0.0.1:{server.server_port}"
+    given = {"endpoint": endpoint, "allow_http": "true", "client_max_retries": "0"}
+    for name in ("AWS_SESSION_TOKEN", "AWS_TOKEN"):
+        monkeypatch.setenv(name, "of the environment")
+    for name in ("AWS_SKIP_SIGNATURE", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"):
+        monkeypatch.setenv(name, "true")
+    monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
+    settings = StorageSettings.resolve(
+        {**given, "access_key_id": "given", "secret_access_key": "given"}
+    )
+    try:
+        with pytest.raises(ValueError, match="403"):
+            lance.dataset("s3://bucket/g", storage_options=settings.for_lance("s3://bucket/g"))
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert set(Refusing.asked) == {("/bucket", "given", "")}
+
+
+@pytest.mark.parametrize("variable", ["AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
+def test_boto3_goes_where_lance_goes_by_itself(variable: str) -> None:
+    settings = resolve(**{variable: "https://s3.own", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true"})
+    arguments = settings.for_boto3()
+    assert arguments["endpoint_url"] == "https://s3.own"
+    assert arguments["config"].s3 == {"addressing_style": "virtual"}
 
 
 def test_a_profile_given_as_an_option_wins_over_keys_in_the_environment() -> None:
