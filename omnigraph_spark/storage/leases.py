@@ -87,6 +87,8 @@ def _acquire(store: ObjectStore, address: str, wait_seconds: float, lease_second
             seen, seen_since = tag, now
         elif now - seen_since >= lease_seconds:
             store.delete(address)
+            # Where it is there all the same, it is watched anew and not asked for in a hurry.
+            seen = None
             continue
         # Waiting for a lease, with jitter so that many waiters do not move in step.
         time.sleep(poll * (0.5 + random.random()))

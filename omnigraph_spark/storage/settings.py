@@ -173,11 +173,11 @@ class StorageSettings:
         """Return the storage options Lance takes for an address; a local path needs none."""
         if not is_s3(address):
             return {}
-        keys = self.keys(address)
+        endpoint, keys = self._endpoint, self.keys(address)
         given = {name: value for name, value in self.known.items() if name != "aws_profile"}
         region = {"aws_region": self._region} if self._region else {}
         patience = _PATIENCE | _READING if reading else _PATIENCE
-        style = self._style_for_lance(split_s3(address)[0])
+        style = self._style_for_lance(endpoint, split_s3(address)[0])
         unsaid = dict(told for name, told in _UNSAID.items() if os.environ.get(name))
         return unsaid | patience | region | given | style | (keys.settings() if keys else {})
 
@@ -187,10 +187,7 @@ class StorageSettings:
         from botocore.config import Config
 
         known = self.known | (keys.settings() if keys else {})
-        endpoint = known.get("aws_endpoint")
-        if endpoint and not endpoint.startswith(("http://", "https://")):
-            detail = "is no address of a server; it begins with https:// or http://"
-            raise StorageError("configuration", self.place(), detail)
+        endpoint = self._endpoint
         if endpoint and endpoint.startswith("http://") and not _is_true(known.get("allow_http")):
             detail = "is plain http; set AWS_ALLOW_HTTP=true or the option storage.allow_http"
             raise StorageError("configuration", self.place(), detail)
@@ -245,20 +242,32 @@ class StorageSettings:
         wanted = _is_true(known.get("aws_virtual_hosted_style_request"))
         return wanted and "." in host and re.fullmatch(r"[\d.]+", host) is None
 
-    def _style_for_lance(self, bucket: str) -> dict[str, str]:
+    def _style_for_lance(self, endpoint: str | None, bucket: str) -> dict[str, str]:
         """Return how Lance finds a bucket on a server of one's own, as boto3 finds it.
 
         Where hosts name buckets it takes the address it is given for the bucket's: with that of the
         server it would read and write another bucket, of the name that the path begins with.
         """
-        known = self.known
-        if "aws_endpoint" not in known or "aws_virtual_hosted_style_request" not in known:
+        if endpoint is None or "aws_virtual_hosted_style_request" not in self.known:
             return {}
         if not self._hosts_name_buckets or "." in bucket:
             return {"aws_virtual_hosted_style_request": "false"}
-        scheme, _, rest = known["aws_endpoint"].partition("://")
-        before, at, host = rest.rpartition("@")
-        return {"aws_endpoint": f"{scheme}://{before}{at}{bucket}.{host}"}
+        scheme, _, host = endpoint.partition("://")
+        return {"aws_endpoint": f"{scheme}://{bucket}.{host}"}
+
+    @property
+    def _endpoint(self) -> str | None:
+        """The address of a server of one's own, which clients may repeat in what they say."""
+        endpoint = self.known.get("aws_endpoint")
+        if endpoint is None:
+            return None
+        if not endpoint.startswith(("http://", "https://")):
+            detail = "is no address of a server; it begins with https:// or http://"
+            raise StorageError("configuration", self.place(), detail)
+        if "@" in endpoint:
+            detail = "is given with a user or password, which no S3 server takes; it takes keys"
+            raise StorageError("configuration", self.place(), detail)
+        return endpoint
 
     def place(self) -> str:
         """Name the server these settings lead to, for errors."""
