@@ -20,6 +20,8 @@ from omnigraph_spark.storage.objects import IN_DOUBT, ObjectStore
 
 #: How long a lease may last unchanged: some times longer than landing a commit takes.
 LEASE_SECONDS = 30.0
+#: Where a lease lies: asked for anew each time, because who waits may outlast the keys of a store.
+Store = Callable[[], ObjectStore]
 #: How often a holder shows that it is alive: a request may fail and the next one still be in time.
 _RENEW_SECONDS = LEASE_SECONDS / 3
 _SHORTEST_POLL, _LONGEST_POLL = 0.05, 0.5
@@ -27,7 +29,7 @@ _SHORTEST_POLL, _LONGEST_POLL = 0.05, 0.5
 
 @contextmanager
 def leased(
-    store: ObjectStore, address: str, wait_seconds: float, lease_seconds: float | None = None
+    store: Store, address: str, wait_seconds: float, lease_seconds: float | None = None
 ) -> Iterator[None]:
     """Hold a lease; a `ConflictError` says that others held it for too long."""
     lasting = LEASE_SECONDS if lease_seconds is None else lease_seconds
@@ -40,13 +42,13 @@ def leased(
         # Later it may be another's already.
         if renewal.ended_in_time():
             with suppress(StorageError):
-                store.delete(address)
+                store().delete(address)
 
 
 class _Renewal(Thread):
     """Shows who waits that the holder of a lease is at work, from its first third on."""
 
-    def __init__(self, store: ObjectStore, address: str, lasting: float) -> None:
+    def __init__(self, store: Store, address: str, lasting: float) -> None:
         # A process that ends does not wait for it.
         super().__init__(name="omnigraph-lease", daemon=True)
         self._store, self._address, self._lasting = store, address, lasting
@@ -62,7 +64,7 @@ class _Renewal(Thread):
         while not self._over.wait(_RENEW_SECONDS) and self._is_held:
             began = time.monotonic()
             with suppress(StorageError):
-                self._store.write(self._address, uuid4().hex.encode())
+                self._store().write(self._address, uuid4().hex.encode())
                 self._renewed = began
 
     def ended_in_time(self) -> bool:
@@ -73,20 +75,20 @@ class _Renewal(Thread):
         return self._is_held
 
 
-def _acquire(store: ObjectStore, address: str, wait_seconds: float, lease_seconds: float) -> None:
+def _acquire(store: Store, address: str, wait_seconds: float, lease_seconds: float) -> None:
     began = time.monotonic()
     seen: str | None = None
     seen_since, poll = began, _SHORTEST_POLL
-    while not _take(store, address):
+    while not _take(store(), address):
         now = time.monotonic()
         if now - began >= wait_seconds:
             raise ConflictError(waited_in_vain(repr(address), wait_seconds))
-        found = store.stat(address)
+        found = store().stat(address)
         tag = None if found is None else found.e_tag
         if tag != seen or tag is None:
             seen, seen_since = tag, now
         elif now - seen_since >= lease_seconds:
-            store.delete(address)
+            store().delete(address)
             # Where it is there all the same, it is watched anew and not asked for in a hurry.
             seen = None
             continue

@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from urllib.parse import quote
 
 from omnigraph_spark.errors import ConflictError, StorageError
@@ -54,7 +55,7 @@ def writer_lock(
     """Hold the lock of a branch; a `ConflictError` says that somebody else kept it too long."""
     path = lock_address(root, branch)
     if is_s3(root):
-        with leased(objects_at(root, settings), path, wait_seconds):
+        with leased(partial(objects_at, root, settings), path, wait_seconds):
             yield
         return
     with _failures(path):

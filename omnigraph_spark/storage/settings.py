@@ -80,8 +80,9 @@ _PATIENCE = {
     "timeout": "30s",
     "lance_aimd_max_retries": "0",
 }
-#: The same for handles that are read from: what these fetch of files, Lance does four times over.
-_READING = {"client_retry_timeout": "6", "read_timeout": "7s"}
+#: The same for handles that are read from: what these fetch of files, Lance does four times over. A
+#: request that was not answered in time is not repeated in each of the four.
+_READING = {"client_retry_timeout": "5", "read_timeout": "6s"}
 #: How often boto3 repeats a request of a control file, which is small.
 _RETRIES = "3"
 _DEFAULT_REGION = "us-east-1"

@@ -26,6 +26,8 @@ pytestmark = pytest.mark.slow
 
 #: The longest any operation may take on a network that never recovers, on a busy machine.
 PATIENCE_SECONDS = 120.0
+#: Half a minute, and what a busy machine adds to it.
+SILENCE_SECONDS = 30.0 + 15.0
 
 
 @pytest.fixture(scope="module")
@@ -329,7 +331,7 @@ def test_a_server_that_takes_requests_and_stays_silent_is_given_up_within_half_a
     for (text, seconds), bucket in zip(results, (unheard, unread, unwritten), strict=True):
         assert proxy.endpoint in text
         assert bucket in text
-        assert seconds < 30.0, text
+        assert seconds < SILENCE_SECONDS, text
     assert places[2].state() == places[0].state()
 
 
@@ -473,8 +475,8 @@ class Rotating:
         return {"AccessKeyId": f"key{self.number}", "SecretAccessKey": "s", "Expiration": until}
 
     def refuse_old(self, call: Call) -> Fault | None:
-        """Keys outlive their renewal for a while, and not for long."""
-        newest = (f"key{self.number}", f"key{self.number - 1}")
+        """Keys outlive their renewal for as long as one operation takes on a busy machine."""
+        newest = [f"key{self.number - ago}" for ago in range(3)]
         return None if call.access_key in newest else Fault.EXPIRED
 
 
@@ -487,11 +489,11 @@ def test_keys_that_expire_are_renewed_in_the_middle_of_a_job(place: Place, proxy
     deadline = time.monotonic() + PATIENCE_SECONDS
     with proxy.faults(hook.refuse_old) as faults:
         count = 0
-        while hook.number < 4 and time.monotonic() < deadline:
+        while hook.number < 5 and time.monotonic() < deadline:
             graph.write(pa.table({"name": [f"p{count}"]}), "Person")
             count += 1
     assert faults == []
-    assert hook.number >= 4
+    assert hook.number >= 5
     assert len(state_of(place.recovered())["node:Person"]) == 2 + count
 
 

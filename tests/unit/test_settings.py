@@ -223,8 +223,10 @@ def test_lance_gets_settings_for_buckets_only_and_with_bounded_patience() -> Non
         "lance_aimd_max_retries": "0",
     }
     reading = settings.for_lance("s3://b/g", reading=True)
-    # Lance fetches four times what is not answered.
-    assert 4 * int(reading["read_timeout"].removesuffix("s")) < 30
+    # Lance fetches four times what is not answered, and no more often.
+    unanswered = int(reading["read_timeout"].removesuffix("s"))
+    assert 4 * unanswered < 30
+    assert int(reading["client_retry_timeout"]) < unanswered
 
 
 def test_patience_can_be_set_like_everything_else() -> None:
