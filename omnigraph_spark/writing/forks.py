@@ -18,6 +18,7 @@ from omnigraph_spark.failpoints import FORK_CREATED
 from omnigraph_spark.formats.v4.sidecar import list_sidecars, read_sidecar
 from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.storage.branches import (
+    BranchFile,
     UnfinishedBranchError,
     create_branch,
     delete_branch,
@@ -53,6 +54,7 @@ def ensure_fork(manifest: Manifest, pending: Pending) -> None:
             return
         _refuse_if_owned(manifest, pending)
         _refuse_if_read(manifest, pending)
+        _refuse_if_placed(manifest, pending, existing)
         delete_branch(trunk, pending.dataset_branch, settings, keep_data=True)
     try:
         _fork(trunk, pending, settings)
@@ -101,6 +103,19 @@ def _refuse_if_owned(manifest: Manifest, pending: Pending) -> None:
         if any(pin.type_key == pending.key for pin in sidecar.pins):
             detail = f"the fork of {pending.key} for branch {pending.branch!r} is not finished"
             raise RecoveryRequiredError((operation_id,), detail)
+
+
+def _refuse_if_placed(manifest: Manifest, pending: Pending, fork: BranchFile) -> None:
+    """Leave a fork alone that became visible while it was looked at, or was made anew.
+
+    Where there are no locks a writer may be at work that was taken for dead. It says so in a
+    sidecar until its work is visible: so the manifest is read after sidecars were looked for.
+    """
+    entry = manifest.head(pending.branch).entries.get(pending.key)
+    trunk = DatasetAddress(manifest.root, pending.entry.path)
+    now = read_branch(trunk, fork.name, manifest.settings)
+    if entry is None or entry.dataset_branch == pending.dataset_branch or now != fork:
+        raise PlanAgain(f"{pending.key} was forked for branch {pending.branch!r} meanwhile")
 
 
 def _refuse_if_read(manifest: Manifest, pending: Pending) -> None:

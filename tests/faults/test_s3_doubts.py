@@ -11,6 +11,7 @@ import pickle
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -24,12 +25,14 @@ from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.publish import LineageIntent, publish
 from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.storage import fresh_rows, leases
+from omnigraph_spark.storage.branches import read_branch
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.manifest_writer import LostRace
 from omnigraph_spark.storage.objects import IN_DOUBT, objects_at
 from omnigraph_spark.storage.s3_objects import S3Objects
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.slot import Slot
+from omnigraph_spark.writing import forks
 from omnigraph_spark.writing.pending import Pending, WriteMode
 from omnigraph_spark.writing.terms import WriteTerms
 from omnigraph_spark.writing.workspace import Workspace
@@ -314,3 +317,26 @@ def test_a_version_that_may_be_taken_stays_in_doubt_when_lance_asks_again(place:
                 slot.create_table_version({"version": 4, "manifest_path": "nodes/any/staged"})
     assert slot.failure is not None
     assert slot.failure.kind == IN_DOUBT
+
+
+def test_a_fork_that_is_published_while_it_is_looked_at_is_not_taken_for_debris(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RS-41 without a lock: a lease that ran out lets two first writers in at once."""
+    monkeypatch.setattr(leases, "LEASE_SECONDS", 0.2)
+    og.open(place.root, storage=place.direct).create_branch("dev")
+    first, second = (og.open(place.root, branch="dev", storage=place.direct) for _ in range(2))
+    looks = 0
+
+    def after_the_first(*about: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            first.write(pa.table({"name": ["first"]}), "Person")
+        return read_branch(*about)
+
+    monkeypatch.setattr(forks, "read_branch", after_the_first)
+    second.write(pa.table({"name": ["second"]}), "Person")
+    assert looks > 1
+    people = state_of(place.recovered("dev"))["node:Person"]
+    assert set(people) == {"Alice", "Bob", "first", "second"}

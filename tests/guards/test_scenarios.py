@@ -328,6 +328,9 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
         "engine/test_on_object_stores.py": [
             "two_first_writers_of_a_branch_share_its_fork",
         ],
+        "faults/test_s3_doubts.py": [
+            "a_fork_that_is_published_while_it_is_looked_at_is_not_taken_for_debris",
+        ],
     },
     "RS-42": {
         "engine/test_merge_crashes.py": [
