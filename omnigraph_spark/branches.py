@@ -122,6 +122,10 @@ def create_branch(manifest: Manifest, name: str, origin: SnapshotState) -> Branc
         if manifest.schema_apply_in_progress() and not _is_used(manifest, name):
             stored.delete_branch(manifest.address(), name, manifest.settings)
             manifest.refuse_during_schema_apply(operation)
+        # The same with who deletes the branch that this one begins on, where locks run out.
+        if not begun_on_main and manifest.branch_file(origin.branch) is None:
+            stored.delete_branch(manifest.address(), name, manifest.settings)
+            raise BranchNotFoundError(origin.branch, tuple(manifest.branch_names()))
         return read_branch(manifest, name)
 
 

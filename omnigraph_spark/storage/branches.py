@@ -241,12 +241,19 @@ def delete_branch(
     `BranchInUseError` while other branches or tags refer to it. `keep_data` leaves data files: some
     may be staged for the branch that takes its place.
     """
-    store = objects_at(dataset.root, settings)
-    if users := _users(dataset, name, settings):
-        raise BranchInUseError(name, f"{', '.join(users)} began on it")
+    store, ref = objects_at(dataset.root, settings), _ref(dataset, name)
+    named = store.read(ref)
+    _refuse_users(dataset, name, settings)
     # The ref first: without it the branch is gone, whatever becomes of the files.
-    store.delete(_ref(dataset, name))
+    store.delete(ref)
     BRANCH_UNNAMED.reached()
+    if named is not None:
+        try:
+            # Who takes no lock may have begun on it since. From here on nobody does.
+            _refuse_users(dataset, name, settings)
+        except BranchInUseError:
+            store.put_new(ref, named)
+            raise
     _delete_tree(DatasetAddress(dataset.root, dataset.path, name), settings, keep_data=keep_data)
     BRANCH_REMOVED.reached()
 
@@ -257,6 +264,11 @@ def _refuse_taken(dataset: DatasetAddress, own: DatasetAddress, settings: Storag
         raise BranchExistsError(name)
     if probe_version(own, settings) is not None:
         raise UnfinishedBranchError(own.uri)
+
+
+def _refuse_users(dataset: DatasetAddress, name: str, settings: StorageSettings) -> None:
+    if users := _users(dataset, name, settings):
+        raise BranchInUseError(name, f"{', '.join(users)} began on it")
 
 
 def _users(dataset: DatasetAddress, name: str, settings: StorageSettings) -> list[str]:

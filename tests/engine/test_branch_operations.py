@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -33,6 +34,7 @@ from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.names import AnyRef, Ref
 from omnigraph_spark.publish import publish
 from omnigraph_spark.snapshot import GraphReader, SnapshotState
+from omnigraph_spark.storage.local_objects import LocalObjects
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.settings import StorageSettings
 from tests.engine.graphs import (
@@ -376,6 +378,50 @@ def test_a_branch_that_begins_on_one_that_is_being_deleted_is_whole_or_refused(
     else:
         assert isinstance(problem, BranchNotFoundError)
         assert set(manifest.branch_names()) == {"main"}
+
+
+def test_a_branch_on_which_somebody_without_a_lock_begins_one_is_not_deleted(
+    social: GraphBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RS-40: the engine takes none, and on object stores one runs out."""
+    root, manifest = social.root, manifest_of(social.root)
+    make(root, "dev")
+    add_people(social, "dev", Dave=50)
+    version, looks = manifest.head("dev").version, 0
+    list_branches = branches.stored.list_branches
+
+    def begun_after_the_look(*about: Any) -> list[str]:
+        nonlocal looks
+        looks += 1
+        found = list_branches(*about)
+        if looks == 1:
+            create = branches.stored.create_branch
+            create(manifest.address(), "sub", "dev", version, manifest.settings)
+        return found
+
+    monkeypatch.setattr(branches.stored, "list_branches", begun_after_the_look)
+    with pytest.raises(BranchInUseError, match="sub"):
+        delete_branch(manifest, "dev")
+    assert people(root, "sub") == people(root, "dev") == {"Alice", "Bob", "Carol", "Dave"}
+
+
+def test_a_branch_whose_origin_goes_while_it_is_made_is_refused_and_leaves_nothing(
+    social: GraphBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RS-40: where locks run out, who makes a branch looks once more for the one it begins on."""
+    root, manifest = social.root, manifest_of(social.root)
+    make(root, "dev")
+    state = origin(root, Ref.branch("dev"))
+    create = branches.stored.create_branch
+
+    def gone_meanwhile(*about: Any) -> None:
+        create(*about)
+        LocalObjects().delete(f"{manifest.address().base}/_refs/branches/dev.json")
+
+    monkeypatch.setattr(branches.stored, "create_branch", gone_meanwhile)
+    with pytest.raises(BranchNotFoundError, match="dev"):
+        create_branch(manifest, "sub", state)
+    assert manifest.branch_names() == ["main"]
 
 
 def test_a_nested_branch_survives_the_one_it_is_named_after(social: GraphBuilder) -> None:
