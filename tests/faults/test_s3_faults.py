@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph_spark as og
-from omnigraph_spark.errors import OutcomeUnknownError, StorageError
+from omnigraph_spark.errors import OutcomeUnknownError, RecoveryRequiredError, StorageError
 from omnigraph_spark.recovery import observe
 from omnigraph_spark.storage import leases
 from tests.faults.s3graphs import Place, assert_settled, outcome, place_social, state_of
@@ -547,3 +547,24 @@ def test_an_outcome_that_cannot_be_seen_is_not_called_a_failure(
         told = outcome(lambda: load(graph))
     assert told == OutcomeUnknownError.code
     assert_pre_or_post(place, before, None)
+
+
+@pytest.mark.parametrize("decisive", [MANIFEST, DATASET], ids=["manifest", "dataset"])
+def test_a_version_that_was_made_is_not_denied_when_keys_run_out_right_after_it(
+    place: Place, proxy: S3Proxy, decisive: Callable[[Call], bool]
+) -> None:
+    """RS-62, RS-65: its answer was lost, asked again it is there, and then nothing may be read."""
+    before, graph = place.state(), place.open(retries=1)
+    asked = [0]
+
+    def then_refused(call: Call) -> Fault | None:
+        if decisive(call):
+            asked[0] += 1
+            return Fault.LOST_ANSWER if asked[0] == 1 else None
+        return Fault.EXPIRED if asked[0] else None
+
+    with proxy.faults(then_refused), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        told = outcome(lambda: load(graph))
+    assert told in ("landed", OutcomeUnknownError.code, RecoveryRequiredError.code)
+    assert_pre_or_post(place, before, True if told == "landed" else None)

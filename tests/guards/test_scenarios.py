@@ -495,6 +495,7 @@ SCENARIOS: dict[str, dict[str, list[str]]] = {
             "keys_that_expire_are_renewed_in_the_middle_of_a_job",
             "keys_that_expired_end_a_write_cleanly",
             "keys_that_expire_between_two_datasets_leave_work_for_recovery",
+            "a_version_that_was_made_is_not_denied_when_keys_run_out_right_after_it",
         ],
         "spark/test_on_object_stores.py": [
             "keys_that_expire_are_renewed_by_tasks_that_were_planned_with_the_old_ones",
