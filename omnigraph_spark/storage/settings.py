@@ -88,7 +88,7 @@ _RETRIES = "3"
 _DEFAULT_REGION = "us-east-1"
 #: AWS's own servers, which say their region.
 _AWS_SERVER = re.compile(
-    r"s3[.-](?:dualstack\.)?([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\.com(?:\.cn)?$"
+    r"s3[.-](?:dualstack\.)?([a-z]{2}(?:-[a-z]+)+-\d)(?:\.vpce)?\.amazonaws\.com(?:\.cn)?$"
 )
 
 

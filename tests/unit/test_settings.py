@@ -252,6 +252,7 @@ def test_a_server_of_one_s_own_needs_no_region() -> None:
         ("https://s3-us-west-2.amazonaws.com/", "us-west-2"),
         ("https://s3.dualstack.ap-south-1.amazonaws.com", "ap-south-1"),
         ("https://s3.cn-north-1.amazonaws.com.cn", "cn-north-1"),
+        ("https://bucket.vpce-1a-2b.s3.us-gov-west-1.vpce.amazonaws.com", "us-gov-west-1"),
         ("https://s3.eu-central-1.amazonaws.com.mine.org", "us-east-1"),
         ("https://s3.amazonaws.com", "us-east-1"),
     ],
