@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -364,7 +365,8 @@ def test_a_child_of_a_fork_has_connections_of_its_own(s3: S3Server) -> None:
         warnings.simplefilter("ignore")
         child = os.fork()
     if child == 0:
-        # Nothing of this process but its answer: no test goes on in it.
+        # Nothing of this process but its answer: no test goes on in it, nor waits for ever.
+        signal.alarm(60)
         answer = 1
         try:
             again = bucket_store(s3, bucket)
