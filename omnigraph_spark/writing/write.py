@@ -27,6 +27,7 @@ from omnigraph_spark.publish import LineageIntent, find_publisher, find_repeat
 from omnigraph_spark.recovery.finished import find_finished
 from omnigraph_spark.recovery.sweep import heal, undo
 from omnigraph_spark.scan_source import ScanSource
+from omnigraph_spark.schema.model import NodeType
 from omnigraph_spark.snapshot import GraphReader, SnapshotState
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.locks import writer_lock
@@ -269,7 +270,7 @@ class Write:
                 prepared.append(preparation.take(change))
             lineage = LineageIntent(commit_id, now_us(), self._terms.actor)
             seen = state if state.branch == self.branch else None
-            head = self._strict_head()
+            head = self._strict_head() or _head_under_removals(state, pending)
             landing = Landing(self.branch, prepared, expected, lineage, head, seen=seen)
             refuse_given_up(manifest, prepared)
             self._effects = moved = True
@@ -307,6 +308,9 @@ class Write:
             if actual != version:
                 detail = f"{key} was planned on at version {version} and is at {actual}"
                 raise PlanAgain(detail, key, version, actual)
+        if state.entries.keys() != self.base.entries.keys():
+            # Edges of a type that came meanwhile may end at nodes that go.
+            raise PlanAgain(f"branch {self.branch!r} has other types than before")
         head = state.lineage.head
         if self._strict_head() not in (None, head.id if head else None):
             raise PlanAgain(f"branch {self.branch!r} is no longer at {self.base.commit.id}")
@@ -372,3 +376,16 @@ class Write:
     def _discard(self, address: DatasetAddress, files: Iterable[StagedFile]) -> None:
         with leftovers_told():
             discard(address, files, self.base.settings)
+
+
+def _head_under_removals(state: ManifestState, pending: Iterable[Pending]) -> str | None:
+    """Return the commit that must still be the head when nodes go, whose edges were all looked at.
+
+    Versions are expected of the types there are: a type of edges that comes meanwhile has none yet.
+    """
+    takes = {WriteMode.OVERWRITE, WriteMode.DELETE}
+    nodes = (change for change in pending if isinstance(change.declared, NodeType))
+    head = state.lineage.head
+    if head is None or all(change.mode not in takes and change.doomed is None for change in nodes):
+        return None
+    return head.id

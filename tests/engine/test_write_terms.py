@@ -14,6 +14,7 @@ import pytest
 
 import omnigraph_spark as og
 from omnigraph_spark import publish as door
+from omnigraph_spark.clock import new_ulid, now_us
 from omnigraph_spark.errors import (
     ConflictError,
     ConflictingOptionsError,
@@ -28,16 +29,26 @@ from omnigraph_spark.errors import (
     StorageError,
     TypeNotFoundError,
 )
+from omnigraph_spark.failpoints import BEFORE_PUBLISH, SIDECAR_WRITTEN, Failpoint
+from omnigraph_spark.formats.v4 import dataset_path, schema_files
+from omnigraph_spark.formats.v4.contract import SOURCE_FILE
+from omnigraph_spark.manifest import Manifest
+from omnigraph_spark.publish import LineageIntent, PublishVersion, RegisterType
+from omnigraph_spark.schema.arrow import arrow_schema
+from omnigraph_spark.schema.parser import parse_schema
 from omnigraph_spark.storage import manifest_writer
+from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.locks import writer_lock
 from omnigraph_spark.storage.objects import IN_DOUBT
 from omnigraph_spark.storage.settings import StorageSettings
+from omnigraph_spark.storage.staging import create_dataset
 from omnigraph_spark.writing import landing, preparing
 from omnigraph_spark.writing import write as writing
 from omnigraph_spark.writing.inspect import inspect
 from omnigraph_spark.writing.landing import Prepared
 from omnigraph_spark.writing.pending import WriteMode
 from tests.engine.race_work import write_once
+from tests.engine.recovering import reached
 from tests.engine.writing import (
     COMPANY,
     KNOWS,
@@ -56,6 +67,7 @@ from tests.helpers.builder import GraphBuilder
 from tests.helpers.racers import Racers
 
 Step = Callable[[og.Graph], object]
+LIKES = "edge:Likes"
 
 
 @pytest.fixture
@@ -318,6 +330,60 @@ def test_overwrites_and_deletes_rebase_when_told_to(graph: og.Graph, other: og.G
         commit = graph.write(new, "Knows", mode="overwrite", on_conflict="rebase")
     assert commit is not None
     assert ids(graph, "Knows") == ["k9"]
+    assert_whole(graph)
+
+
+def like_bob(other: og.Graph) -> None:
+    """Add an edge type, as a schema change does, which moves no dataset, and an edge of it."""
+    root, manifest = Path(other.root), Manifest(other.root, StorageSettings())
+    text = f"{(root / SOURCE_FILE).read_text()}\nedge Likes: Person -> Person"
+    schema = parse_schema(text)
+    [likes] = (edge for edge in schema.edges if edge.name == "Likes")
+    address = DatasetAddress(other.root, dataset_path(likes.type_key))
+    landed = create_dataset(address, arrow_schema(likes), StorageSettings())
+    changes = [RegisterType(LIKES, address.path), PublishVersion(LIKES, landed, None, 0)]
+    door.publish(manifest, "main", changes, {}, LineageIntent(new_ulid(), now_us()))
+    for name, content in schema_files(text, schema).items():
+        (root / name).write_bytes(content)
+    # Whoever writes this looks for no sidecar, as one that looked before ours was there.
+    GraphBuilder.open(root).write({LIKES: [{"id": "l1", "src": "Ann", "dst": "Bob"}]})
+
+
+def test_an_edge_of_a_type_that_came_meanwhile_goes_with_its_node(
+    graph: og.Graph, other: og.Graph
+) -> None:
+    with overtaken(other, like_bob):
+        commit = graph.delete("Person", ids=["Bob"], on_conflict="rebase")
+    assert commit is not None
+    assert commit.changes[LIKES].deleted == 1
+    assert_whole(graph)
+
+
+def test_nodes_are_not_overwritten_from_under_an_edge_of_a_type_that_came_meanwhile(
+    graph: og.Graph, other: og.Graph
+) -> None:
+    kept = people(Ann=1, Cid=2)
+
+    def write(tx: og.Transaction) -> None:
+        tx.overwrite("Person", kept)
+        for edge in ("Knows", "WorksAt", "Owns", "About"):
+            tx.overwrite(edge, edges())
+
+    with (
+        overtaken(other, like_bob),
+        pytest.raises(ConstraintViolationError, match="'Bob' of id 'l1' is no longer in Person"),
+    ):
+        transact(graph, write, on_conflict="rebase")
+    assert_whole(graph)
+
+
+@pytest.mark.parametrize("point", [SIDECAR_WRITTEN, BEFORE_PUBLISH], ids=lambda p: p.name)
+def test_a_node_is_not_deleted_from_under_an_edge_of_a_type_that_comes_while_it_lands(
+    graph: og.Graph, other: og.Graph, point: Failpoint
+) -> None:
+    with reached(point, lambda: like_bob(other)):
+        graph.delete("Person", ids=["Bob"], on_conflict="rebase")
+    assert "Bob" not in ages(graph)
     assert_whole(graph)
 
 
