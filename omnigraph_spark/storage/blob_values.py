@@ -57,6 +57,12 @@ def stored_rows(
             yield portion.select(list(columns))
 
 
+def described_bytes(batch: pa.RecordBatch, blobs: Sequence[str]) -> int:
+    """Return how large the blobs are that descriptors stand for."""
+    sizes = (pc.struct_field(cast(pa.StructArray, batch.column(name)), "size") for name in blobs)
+    return sum(pc.sum(size).as_py() or 0 for size in sizes)
+
+
 def _blobs(dataset: PinnedDataset, columns: Sequence[str]) -> list[pa.Field[Any]]:
     return [field for field in dataset.schema if field.name in columns and is_blob_field(field)]
 

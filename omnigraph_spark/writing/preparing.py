@@ -17,6 +17,7 @@ from omnigraph_spark.errors import ConflictError
 from omnigraph_spark.formats.profile import ChangeSummary
 from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.schema.arrow import arrow_schema
+from omnigraph_spark.storage.blob_values import described_bytes
 from omnigraph_spark.storage.changes import (
     AppendChange,
     Change,
@@ -28,6 +29,7 @@ from omnigraph_spark.storage.fresh_rows import kept_rows
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.rewriting import discard_change, stage_merge
 from omnigraph_spark.storage.staging import leftovers_told, read_staged
+from omnigraph_spark.storage.uncommitted import is_blob_field
 from omnigraph_spark.storage.uri import join
 from omnigraph_spark.writing.empty_blobs import find_mistakable, nullable_blobs
 from omnigraph_spark.writing.landing import Prepared
@@ -140,9 +142,9 @@ def _prepared(
 def _merged(manifest: Manifest, pending: Pending, space: Workspace) -> Prepared:
     address, settings = pending.address(manifest.root), manifest.settings
     small = pending.rows <= SMALL_MERGE_ROWS and pending.size_bytes <= SMALL_MERGE_BYTES
-    # Rows that are completed may have blobs of any size, which the size of what is staged hides.
+    # Rows that are completed may have stored blobs of any size, of which nothing is known here.
     plain = pending.merge_columns is None and pending.doomed is None and not pending.is_located
-    if small and plain:
+    if small and plain and _blob_bytes(manifest, pending) <= SMALL_MERGE_BYTES:
         schema = arrow_schema(pending.declared)
         staged = read_staged(address, pending.staged, schema.names, settings, blobs=True)
         rows = pa.Table.from_batches(staged, schema)
@@ -167,6 +169,16 @@ def _merged(manifest: Manifest, pending: Pending, space: Workspace) -> Prepared:
         discard_prepared(manifest, prepared)
         raise
     return prepared
+
+
+def _blob_bytes(manifest: Manifest, pending: Pending) -> int:
+    """Return how large the staged blobs are, most of which lie in files of their own."""
+    names = [field.name for field in arrow_schema(pending.declared) if is_blob_field(field)]
+    if not names:
+        return 0
+    address = pending.address(manifest.root)
+    batches = read_staged(address, pending.staged, names, manifest.settings)
+    return sum(described_bytes(batch, names) for batch in batches)
 
 
 def _deleted(manifest: Manifest, pending: Pending, space: Workspace) -> Prepared:

@@ -1,9 +1,9 @@
 """A large merge, taken apart: rows marked deleted by fragment, rows written anew by staged file.
 
 The workspace joins the ids, out of core or on Spark, and runs the pieces, in this process or as
-tasks; a piece holds one staged file in memory. Replaced rows are marked deleted where they lie and
-come again, with their row ids, in new files; of a merge of some columns with the others as they are
-stored, which the piece looks up by row id, a portion at a time.
+tasks; a piece holds one staged file in memory, and a portion of its blobs. Replaced rows are marked
+deleted where they lie and come again, with their row ids, in new files; of a merge of some columns
+with the others as they are stored, which the piece looks up by row id, a portion at a time.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.rewriting import delete_offsets, discard_change, stage_rewritten
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.staging import StagedFile, discard, read_staged
+from omnigraph_spark.storage.uncommitted import is_blob_field
 from omnigraph_spark.writing.pending import Pending
 from omnigraph_spark.writing.places import add_places
 from omnigraph_spark.writing.stage import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
 from omnigraph_spark.writing.staged_rows import FILE_NUMBER, StagedSource
-from omnigraph_spark.writing.stored_rows import completed, with_nulls
+from omnigraph_spark.writing.stored_rows import PLACE, completed, with_nulls, with_staged_blobs
 from omnigraph_spark.writing.workspace import PLACE_NAMES, Interest, Workspace
 
 
@@ -125,25 +126,45 @@ class _RewriteFile:
         address, settings = self.source.address, self.source.settings
         file = self.source.files[int(pc.min(known.column(FILE_NUMBER)).as_py())]
         schema = arrow_schema(self.source.declared)
-        staged = read_staged(address, [file], self.names, settings, blobs=True)
-        rows = pa.Table.from_batches(staged, pa.schema([schema.field(n) for n in self.names]))
+        # Blobs come last, a portion at a time: they may be of any size.
+        plain = [name for name in self.names if not is_blob_field(schema.field(name))]
+        staged = read_staged(address, [file], plain, settings)
+        rows = pa.Table.from_batches(staged, pa.schema([schema.field(n) for n in plain]))
+        rows = rows.append_column(PLACE, pa.array(range(rows.num_rows), pa.uint64()))
         known = known.filter(known.column("row_id").is_valid())
         at = pc.index_in(rows.column("id"), known.column("id").cast(pa.string()).combine_chunks())
         matched = rows.filter(at.is_valid())
         row_ids = known.column("row_id").take(at.drop_null())
         matched = matched.append_column(ROW_ID, row_ids).sort_by(ROW_ID)
-        inserts = rows.filter(at.is_null())
-        partial = len(self.names) < len(schema.names)
         files = stage_rewritten(
             address,
             schema,
-            completed(self.stored, schema, matched) if partial else matched.to_batches(),
-            with_nulls(schema, inserts).to_batches(),
+            self._matched(schema, self._whole(file, schema, matched)),
+            self._inserts(schema, self._whole(file, schema, rows.filter(at.is_null()))),
             settings,
             MAX_ROWS_PER_FILE,
             MAX_BYTES_PER_FILE,
         )
         return json.dumps([asdict(new) for new in files])
+
+    def _whole(self, file: StagedFile, schema: pa.Schema, rows: pa.Table) -> Iterator[pa.Table]:
+        """Yield rows of a file with all that is staged of them, blobs included."""
+        more = [rows.schema.field(ROW_ID)] if ROW_ID in rows.column_names else []
+        staged = pa.schema([*(schema.field(name) for name in self.names), *more])
+        if set(staged.names) <= set(rows.column_names):
+            yield rows.select(staged.names)
+            return
+        for batch in with_staged_blobs(self.source, file, staged, rows):
+            yield pa.Table.from_batches([batch])
+
+    def _matched(self, schema: pa.Schema, portions: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+        partial = len(self.names) < len(schema.names)
+        for rows in portions:
+            yield from completed(self.stored, schema, rows) if partial else rows.to_batches()
+
+    def _inserts(self, schema: pa.Schema, portions: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+        for rows in portions:
+            yield from with_nulls(schema, rows).to_batches()
 
 
 def delete_places(

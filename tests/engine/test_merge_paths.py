@@ -396,6 +396,74 @@ def test_of_rows_with_large_blobs_few_are_held_at_once(
     assert state_of(graph, "node:Doc") == (expected, row_ids)
 
 
+def test_bytes_of_blobs_beside_their_file_count_for_what_is_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lance's own merge holds all of them in memory."""
+    graph = og.create(tmp_path / "g", SCHEMA)
+    rows = pa.table({"slug": ["a", "b"], "payload": [bytes(200_000), bytes(300_000)]})
+    graph.write(rows, "Doc")
+    monkeypatch.setattr(preparing, "SMALL_MERGE_BYTES", 400_000)
+    with patch.object(preparing, "stage_merge") as whole:
+        graph.write(rows, "Doc", mode="merge")
+    assert not whole.called
+    with patch.object(preparing, "merge_by_file") as by_file:
+        graph.write(rows.slice(1), "Doc", mode="merge")
+    assert not by_file.called
+    assert {id_: len(row["payload"]) for id_, row in state_of(graph, "node:Doc")[0].items()} == {
+        "a": 200_000,
+        "b": 300_000,
+    }
+
+
+@pytest.mark.parametrize(
+    "columns", [None, ["slug", "payload", "size"]], ids=["whole", "some columns"]
+)
+def test_of_merged_rows_with_large_blobs_few_are_held_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: list[str] | None
+) -> None:
+    graph = og.create(tmp_path / "g", SCHEMA)
+    slugs = [f"d{number}" for number in range(8)]
+    words = [["kept", slug] for slug in slugs]
+    graph.write(pa.table({"slug": slugs, "words": words, "payload": [b"old"] * 8}), "Doc")
+    before, row_ids = state_of(graph, "node:Doc")
+    steps: list[str] = []
+    values, rewritten = blob_values._values, stage_rewritten
+
+    def read(*args: Any) -> Any:
+        steps.append("read")
+        return values(*args)
+
+    def written(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            steps.append("write")
+            yield batch
+
+    def noted(address: Any, schema: Any, matched: Any, inserts: Any, *more: Any) -> Any:
+        return rewritten(address, schema, written(matched), written(inserts), *more)
+
+    monkeypatch.setattr(blob_values, "_PORTION_BYTES", 2500)
+    monkeypatch.setattr(blob_values, "_values", read)
+    monkeypatch.setattr(upserting, "stage_rewritten", noted)
+    payloads = [None if number == 5 else bytes([number]) * 1000 for number in range(9)]
+    new = pa.table({"slug": [*slugs[::-1], "new"], "size": range(9), "payload": payloads})
+    with taken_apart():
+        graph.write(new, "Doc", mode="merge", merge_columns=columns)
+    # Of a merge of some columns also the stored blobs would be read, were there any of others.
+    assert steps == ["read", "write"] * 5
+    monkeypatch.undo()
+    after, new_ids = state_of(graph, "node:Doc")
+    assert {id_: new_ids[id_] for id_ in row_ids} == row_ids
+    for row in new.to_pylist():
+        kept = before.get(row["slug"], {}).get("words") if columns else None
+        assert after[row["slug"]] == {
+            **dict.fromkeys(after["new"]),
+            **row,
+            "id": row["slug"],
+            "words": kept,
+        }
+
+
 def test_a_row_that_cannot_be_found_again_fails_the_merge(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,7 +33,7 @@ from omnigraph_spark.failpoints import BEFORE_PUBLISH, SIDECAR_WRITTEN, Failpoin
 from omnigraph_spark.formats.v4 import dataset_path, schema_files
 from omnigraph_spark.formats.v4.contract import SOURCE_FILE
 from omnigraph_spark.manifest import Manifest
-from omnigraph_spark.publish import LineageIntent, PublishVersion, RegisterType
+from omnigraph_spark.publish import Change, LineageIntent, PublishVersion, RegisterType
 from omnigraph_spark.schema.arrow import arrow_schema
 from omnigraph_spark.schema.parser import parse_schema
 from omnigraph_spark.storage import manifest_writer
@@ -341,7 +341,10 @@ def like_bob(other: og.Graph) -> None:
     [likes] = (edge for edge in schema.edges if edge.name == "Likes")
     address = DatasetAddress(other.root, dataset_path(likes.type_key))
     landed = create_dataset(address, arrow_schema(likes), StorageSettings())
-    changes = [RegisterType(LIKES, address.path), PublishVersion(LIKES, landed, None, 0)]
+    changes: list[Change] = [
+        RegisterType(LIKES, address.path),
+        PublishVersion(LIKES, landed, None, 0),
+    ]
     door.publish(manifest, "main", changes, {}, LineageIntent(new_ulid(), now_us()))
     for name, content in schema_files(text, schema).items():
         (root / name).write_bytes(content)
