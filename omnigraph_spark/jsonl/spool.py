@@ -51,7 +51,8 @@ class RowsByType(Mapping[str, Iterable[pa.RecordBatch]]):
                     kept += batch.nbytes
                     continue
                 if mine.writer is None:
-                    mine.path = folder / f"{key.replace(':', '-')}.arrow"
+                    # By number: some disks take names for the same that differ in case alone.
+                    mine.path = folder / f"{list(self._batches).index(key)}.arrow"
                     file = writers.enter_context(pa.OSFile(str(mine.path), "wb"))
                     mine.writer = writers.enter_context(pa.ipc.new_stream(file, batch.schema))
                 mine.writer.write_batch(batch)

@@ -281,6 +281,18 @@ def test_what_does_not_fit_memory_goes_to_disk_and_is_removed(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_types_whose_names_differ_in_case_alone_have_files_that_no_disk_takes_for_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    names = ["Person", "PERSON"]
+    schema = parse_schema("".join(f"node {name} {{ name: String @key }}\n" for name in names))
+    lines = [f'{{"type": "{name}", "data": {{"name": "x"}}}}' for name in names]
+    with spool.RowsByType(stream_rows([Text(lines)], schema), memory_bytes=0) as rows:
+        assert set(rows) == {"node:Person", "node:PERSON"}
+        assert len({path.name.lower() for path in tmp_path.glob("*/*.arrow")}) == 2
+
+
 def test_nothing_stays_on_disk_when_the_input_is_bad(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
