@@ -181,34 +181,40 @@ class Write:
         """Check everything and make it visible; None when there is nothing to do."""
         commit_id = derived_ulid(*self._terms.once) if self._terms.once else new_ulid()
         moved = PlanAgain("")
-        for attempt in range(REBASES + 1):
-            with ExitStack() as held:
-                lock = writer_lock(self.base.root, self.branch, self.base.settings)
+        with _Turn(writer_lock(self.base.root, self.branch, self.base.settings)) as turn:
+            for attempt in range(REBASES + 1):
                 if attempt:
-                    held.enter_context(lock)
+                    # Who was overtaken comes to its end.
+                    turn.take()
                     self._rebase(moved)
                 try:
-                    if self._looks_first and (done := self._done(self._target.state(), commit_id)):
-                        # Before the rules are checked: rows that are there already break some.
-                        self.abort()
-                        return done
-                    space = held.enter_context((space_factory or self.workspace)())
-                    pending = self._inspected(space)
-                    if not pending:
-                        if not attempt and self._target.is_behind():
-                            raise PlanAgain("there was nothing to do before", in_vain=True)
-                        self.abort()
-                        return None
-                    preparation = held.enter_context(Preparation(self._reader.manifest, space))
-                    if not attempt:
-                        # The first look takes as long as there are rows, and holds nobody up. The
-                        # next ones do, so that a write that was overtaken comes to its end.
-                        preparation.begin(pending)
-                        held.enter_context(lock)
-                    return self._land(preparation, pending, commit_id)
+                    return self._attempt(turn, space_factory or self.workspace, commit_id, attempt)
                 except PlanAgain as reason:
                     moved = reason
         raise ConflictError(f"{REBASES + 1} attempts on branch {self.branch!r} lost: {moved}")
+
+    def _attempt(
+        self, turn: _Turn, space_factory: SpaceFactory, commit_id: str, attempt: int
+    ) -> Commit | None:
+        """Check everything on the base and land on it; `PlanAgain` says what stood in the way."""
+        if self._looks_first and (done := self._done(self._target.state(), commit_id)):
+            # Before the rules are checked: rows that are there already break some.
+            self.abort()
+            return done
+        with ExitStack() as held:
+            space = held.enter_context(space_factory())
+            pending = self._inspected(space)
+            if not pending:
+                if not attempt and self._target.is_behind():
+                    raise PlanAgain("there was nothing to do before", in_vain=True)
+                self.abort()
+                return None
+            preparation = held.enter_context(Preparation(self._reader.manifest, space))
+            if not attempt:
+                # The first look takes as long as there are rows, and holds nobody up.
+                preparation.begin(pending)
+                turn.take()
+            return self._land(preparation, pending, commit_id)
 
     @property
     def _looks_first(self) -> bool:
@@ -389,3 +395,21 @@ def _head_under_removals(state: ManifestState, pending: Iterable[Pending]) -> st
     if head is None or all(change.mode not in takes and change.doomed is None for change in nodes):
         return None
     return head.id
+
+
+class _Turn(ExitStack):
+    """The lock of a branch, kept to the end once it is taken.
+
+    Whoever finds itself overtaken would else line up again, behind all others that wait, and wait
+    twice for each commit.
+    """
+
+    def __init__(self, lock: AbstractContextManager[None]) -> None:
+        super().__init__()
+        self._lock: AbstractContextManager[None] | None = lock
+
+    def take(self) -> None:
+        """Wait for the lock, unless it is held already."""
+        if self._lock is not None:
+            lock, self._lock = self._lock, None
+            self.enter_context(lock)

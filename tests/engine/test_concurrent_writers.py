@@ -35,9 +35,8 @@ pytestmark = pytest.mark.slow
 
 ROUNDS = int(os.environ.get("OMNIGRAPH_ROUNDS", "1"))
 WRITERS = 16
-#: Rounds between two answers of a racer.
-_PORTION = 10
-#: Sixteen processes on a busy machine of two cores take minutes to start.
+#: Sixteen processes on a busy machine of two cores take minutes to start, and half a minute for a
+#: round: each answers after every round, so that is all this has to last for.
 _PATIENCE_S = 600.0
 
 Work = Callable[[str, dict[str, str] | None, int, int, int], str | None]
@@ -63,11 +62,10 @@ def race(
 ) -> list[Counter[str | None]]:
     """Let all writers do their work in every round; what became of it, round by round."""
     outcomes: list[Counter[str | None]] = []
-    for first in range(0, rounds, _PORTION):
-        portion = min(_PORTION, rounds - first)
-        args = [(graph.root, storage, me, first) for me in range(writers)]
-        answers = racers.run(work, *args, rounds=portion)
-        outcomes += [Counter(found) for found in zip(*answers, strict=True)]
+    for number in range(rounds):
+        args = [(graph.root, storage, me, number) for me in range(writers)]
+        answers = racers.run(work, *args, rounds=1)
+        outcomes.append(Counter(found for [found] in answers))
     print(f"\n{work.__name__}, {rounds} rounds of {writers}: {dict(sum(outcomes, Counter()))}")
     return outcomes
 

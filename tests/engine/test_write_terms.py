@@ -186,6 +186,28 @@ def test_what_takes_as_long_as_there_are_rows_holds_nobody_up(
     assert {path.name for path in folder.glob("data/*.lance")} == named
 
 
+def test_a_write_that_was_overtaken_does_not_line_up_again(
+    graph: og.Graph, other: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Among many writers it would wait for all of them twice, or more often."""
+    turns: list[str] = []
+
+    @contextmanager
+    def counted(root: str, branch: str, settings: StorageSettings) -> Iterator[None]:
+        turns.append(branch)
+        with writer_lock(root, branch, settings):
+            yield
+
+    monkeypatch.setattr(writing, "writer_lock", counted)
+    with overtaken(other, adding("Dan"), adding("Eve")):
+        graph.write(people(Fay=1), "Person")
+    assert turns == ["main"]
+    assert {"Dan", "Eve", "Fay"} <= set(ages(graph))
+    assert_whole(graph)
+    with writer_lock(graph.root, "main", StorageSettings(), wait_seconds=0):
+        pass
+
+
 def test_edges_land_after_their_nodes_were_written(graph: og.Graph, other: og.Graph) -> None:
     with overtaken(other, adding("Dan"), lambda other: other.write(edges(k8="Dan-Ann"), "Knows")):
         graph.write(edges(k9="Ann-Bob"), "Knows")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from pathlib import Path
 
@@ -198,6 +199,20 @@ def test_records_are_read_by_tasks_as_by_one_process(
     for name in ("Person", "Knows"):
         mine, theirs = graph.snapshot().arrow(name), other.snapshot().arrow(name)
         assert mine.sort_by("id").equals(theirs.sort_by("id"))
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_that_file(
+    graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("in[1].jsonl", "in1.jsonl", "in{1}.jsonl"):
+        record = {"type": "Person", "data": {"name": name}}
+        (tmp_path / name).write_text(json.dumps(record), encoding="utf-8")
+    monkeypatch.setattr(loading, "LARGE_BYTES", 0)
+    graph.load_jsonl(tmp_path / "in[1].jsonl")
+    graph.load_jsonl(tmp_path / "in{1}.jsonl")
+    found = graph.snapshot().arrow("Person", columns=["name"]).column("name").to_pylist()
+    assert {"in[1].jsonl", "in{1}.jsonl"} <= set(found)
+    assert "in1.jsonl" not in found
 
 
 def test_bad_records_in_tasks_are_quoted_and_leave_nothing(
