@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 #: From this size on lines are read by Spark: below it one process is done before tasks have begun.
 LARGE_BYTES = 64 << 20
 
+_PATTERN = frozenset("*?[]{}\\")
+
 Staged = tuple[str, StageTask, Sequence[StageResult]]
 
 
@@ -66,6 +68,9 @@ def is_large(source: str | os.PathLike[str]) -> bool:
     if "://" in text:
         return True
     path = Path(text)
+    if path.exists() and _PATTERN.intersection(text):
+        # To Spark it would be a pattern, and stand for other files.
+        return False
     if path.is_dir():
         files = list(path.iterdir())
     else:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from omnigraph_spark.errors import StorageError
 from omnigraph_spark.session.local_rows import local_rows
 from omnigraph_spark.session.tasks import run_tasks
+from omnigraph_spark.session.types import arrow_schema_of
 from omnigraph_spark.storage.objects import objects_at
 from omnigraph_spark.storage.staging import discard
 from omnigraph_spark.storage.uri import join
@@ -40,6 +41,9 @@ class Part(Protocol):
 
 def stage_frame(frame: DataFrame, task: StageTask) -> list[StageResult]:
     """Stage the rows of a DataFrame; only attempts that Spark counts are in the answer."""
+    # Here, and also without rows: from a task it would be a traceback of Spark's, and a name that
+    # Spark cannot find again, because it is there twice or has a dot, would not even get there.
+    task.check(arrow_schema_of(frame.schema))
     if (rows := local_rows(frame)) is not None:
         return [task.run(rows)]
     notes = notes_for(task, uuid4().hex)

@@ -19,6 +19,7 @@ from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     BooleanType,
+    CharType,
     DataType,
     DateType,
     DecimalType,
@@ -30,6 +31,7 @@ from pyspark.sql.types import (
     StructField,
     StructType,
     TimestampType,
+    VarcharType,
 )
 
 from omnigraph_spark.arrow_rows import public_columns
@@ -93,6 +95,9 @@ def arrow_schema_of(schema: StructType) -> pa.Schema:
     """Return the Arrow schema of a user's DataFrame, with what its columns say of a graph."""
     fields = []
     for field in schema.fields:
+        if isinstance(field.dataType, CharType | VarcharType):
+            # Tasks are given them as text, which pyspark does not know.
+            field = StructField(field.name, StringType(), field.nullable, field.metadata)
         try:
             [arrow] = spark_arrow_schema(StructType([field]))
         except PySparkTypeError as error:

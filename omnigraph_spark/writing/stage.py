@@ -104,14 +104,17 @@ class StageTask:
     #: The dataset that the rows are for, where it exists already.
     base: ScanSource | None = None
 
+    def check(self, given: pa.Schema) -> None:
+        """Refuse columns that do not fit, before there are any rows."""
+        self._intake(given)
+
     def run(self, batches: Iterable[pa.RecordBatch]) -> StageResult:
         """Stage the rows of one partition."""
         incoming = iter(batches)
         first = next(incoming, None)
         if first is None:
             if isinstance(batches, pa.RecordBatchReader):
-                # Columns that do not fit are an error even without rows.
-                self._intake(batches.schema)
+                self.check(batches.schema)
             return StageResult()
         intake = self._intake(first.schema)
         # Of a merge these are not the rows that stay: its files are written anew.

@@ -82,7 +82,7 @@ class OmnigraphDataSource(DataSource):  # type: ignore[misc]  # pyspark is not t
         if statement.is_delta:
             writer: DataSourceArrowWriter = DeltaWriter(statement, described(schema))
         else:
-            writer = TypeWriter(statement, overwrite)
+            writer = TypeWriter(statement, overwrite, schema)
         tune_worker()
         return writer
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from omnigraph_spark.session.types import arrow_schema_of
 from omnigraph_spark.writing.stage import StageResult
 from pyspark_omnigraph.given_rows import given_rows
 from pyspark_omnigraph.plainly import plainly
@@ -20,6 +21,7 @@ from pyspark_omnigraph.worker import tune_worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
 
 @dataclass
@@ -32,12 +34,17 @@ class Staged(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not typed
 class TypeWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Writes rows of one type in one graph commit."""
 
-    def __init__(self, statement: Statement, overwrite: bool) -> None:
+    def __init__(
+        self, statement: Statement, overwrite: bool, schema: StructType | None = None
+    ) -> None:
         options = statement.options
         self._type = options.type_name()
         self._statement = statement
         self._write = statement.begin()
         self._task = self._write.task(self._type, options.mode(overwrite), options.merge_columns)
+        if schema is not None and not statement.is_sql:
+            # Where the write is planned: also without rows, and not as the end of a failed task.
+            self._task.check(arrow_schema_of(schema))
         #: Of the rows that the new ones take the place of, which they have to meet as well.
         self._slice: str | None = None
         if statement.replaced is not None:

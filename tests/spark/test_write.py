@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,12 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import omnigraph_spark as og
-from omnigraph_spark.errors import ConstraintViolationError, KeyConflictError, SchemaMismatchError
+from omnigraph_spark.errors import (
+    ColumnNotFoundError,
+    ConstraintViolationError,
+    KeyConflictError,
+    SchemaMismatchError,
+)
 from omnigraph_spark.session.local_rows import local_rows
 from tests.helpers.files import data_files, listing, named_files
 from tests.helpers.sources import failure, read
@@ -129,6 +135,7 @@ def test_an_empty_frame_is_no_commit_but_an_overwrite(spark: SparkSession, graph
         ("SELECT 'x' AS name, 200 AS age", "Person", "OMNIGRAPH_CONSTRAINT_VIOLATION"),
         ("SELECT 'x' AS name, 'mid' AS level", "Person", "OMNIGRAPH_CONSTRAINT_VIOLATION"),
         ("SELECT cast(NULL AS string) AS name", "Person", "OMNIGRAPH_CONSTRAINT_VIOLATION"),
+        ("SELECT CAST(X'ff' AS string) AS name", "Person", "OMNIGRAPH_CONSTRAINT_VIOLATION"),
         ("SELECT 'x' AS name, 5000000000 AS age", "Person", "OMNIGRAPH_CONSTRAINT_VIOLATION"),
         ("SELECT 'x' AS name, '5' AS age", "Person", "OMNIGRAPH_SCHEMA_MISMATCH"),
         ("SELECT 'x' AS name, 1 AS agee", "Person", "OMNIGRAPH_COLUMN_NOT_FOUND"),
@@ -160,6 +167,44 @@ def test_errors_of_python_calls_are_our_own_classes(spark: SparkSession, graph: 
     with pytest.raises(KeyConflictError):
         graph.write(people(spark, "ann"), "Person")
     assert issubclass(SchemaMismatchError, og.OmnigraphError)
+
+
+UNFIT: dict[str, type[og.OmnigraphError]] = {
+    "SELECT 'x' AS name, 1 AS age, 2 AS age": SchemaMismatchError,
+    "SELECT 'x' AS name, interval '1' year AS age": SchemaMismatchError,
+    "SELECT 'x' AS name, named_struct('a', 1) AS level": SchemaMismatchError,
+    "SELECT 'x' AS name, 1 AS `a.b`": ColumnNotFoundError,
+    "SELECT 'x' AS name, 1 AS `a``b`": ColumnNotFoundError,
+    "SELECT 'x' AS name, 'y' AS NAME": ColumnNotFoundError,
+    "SELECT 'x' AS name, 1 AS agee WHERE false": ColumnNotFoundError,
+}
+
+
+@pytest.mark.parametrize("frame", UNFIT)
+def test_columns_that_do_not_fit_are_refused_before_any_task(
+    spark: SparkSession, graph: og.Graph, frame: str
+) -> None:
+    """Whatever Spark would say of them, and also without rows."""
+    before = listing(Path(graph.root))
+    for rows in (spark.sql(frame), spark.sql(f"SELECT q.* FROM range(2) CROSS JOIN ({frame}) q")):
+        with pytest.raises(UNFIT[frame]) as caught:
+            graph.write(rows, "Person")
+        text = failure(partial(by_source, graph, rows, "Person", "append"))
+        assert f"[{caught.value.code}]" in text
+    assert listing(Path(graph.root)) == before
+
+
+def test_text_of_a_length_is_text(spark: SparkSession, graph: og.Graph) -> None:
+    for preserved in ("true", "false"):
+        spark.conf.set("spark.sql.preserveCharVarcharTypeInfo", preserved)
+        try:
+            rows = spark.sql(f"SELECT CAST('{preserved}' AS char(7)) AS name FROM range(1)")
+            graph.write(rows, "Person")
+            rows = spark.sql(f"SELECT CAST('v{preserved}' AS varchar(7)) AS name FROM range(1)")
+            by_source(graph, rows, "Person", "append")
+        finally:
+            spark.conf.unset("spark.sql.preserveCharVarcharTypeInfo")
+    assert {id_.strip() for id_ in ages(graph)} >= {"true", "false", "vtrue", "vfalse"}
 
 
 # -- files ---------------------------------------------------------------------------------------

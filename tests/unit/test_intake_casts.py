@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph_spark.errors import SchemaMismatchError
-from tests.helpers.intake import column, refused, stored, taken
+from tests.helpers.intake import column, entity, refused, stored, taken
 
 INTEGERS = {
     "I32": (-(2**31), 2**31 - 1),
@@ -208,6 +208,48 @@ def test_stored_dates_and_times_pass_as_they_are() -> None:
 def test_text_comes_in_three_shapes(arrow: pa.DataType) -> None:
     texts = ["a", "", None, "é\0"]
     assert _values("String?", pa.array(texts, pa.string()).cast(arrow)) == texts
+
+
+def raw(*texts: bytes | None, arrow: Any = pa.string()) -> pa.Array[Any]:
+    """An array of texts, whatever their bytes are: Spark's `CAST(binary AS string)` makes such."""
+    large = pa.array(texts, pa.large_binary() if arrow == pa.large_string() else pa.binary())
+    return pa.Array.from_buffers(arrow, len(large), large.buffers())
+
+
+@pytest.mark.parametrize("arrow", [pa.string(), pa.large_string()], ids=str)
+def test_bytes_that_are_no_text_are_refused(arrow: pa.DataType) -> None:
+    """Stored, they would make every row of their type unreadable, here and to the engine."""
+    values = raw(b"ok", b"\xff", None, "\u00e4".encode(), b"\xed\xa0\x80", arrow=arrow)
+    found = refused(*column("String?", values))
+    assert found == ["text on node:T.x: the text is not valid UTF-8: 'b', 'e'"]
+    assert _values("String?", values.slice(2, 2)) == [None, "\u00e4"]
+
+
+def test_bytes_that_are_no_text_are_refused_in_lists_and_enums() -> None:
+    lists = pa.ListArray.from_arrays([0, 1, 1, 3], raw(b"a", b"b", b"\xc3"))
+    assert refused(*column("[String]?", lists)) == [
+        "text on node:T.x: the text is not valid UTF-8: 'c'"
+    ]
+    encoded = pa.DictionaryArray.from_arrays([0, 1], raw(b"one", b"\x80"))
+    assert refused(*column("enum(one, two)?", encoded)) == [
+        "text on node:T.x: the text is not valid UTF-8: 'b'"
+    ]
+
+
+def test_bytes_that_are_no_text_are_refused_as_ids_and_ends() -> None:
+    ids, others = raw(b"a", b"\xff", b"c"), ["a", "b", "c"]
+    keyed = entity("node T { name: String @key }")
+    message = "the text is not valid UTF-8"
+    for rows, mode, expected in (
+        ({"name": ids}, "append", f"text on node:T.name: {message}: 'row 2'"),
+        ({"name": others, "id": ids}, "append", f"text on node:T.id: {message}: 'b'"),
+        ({"id": ids}, "delete", f"text on node:T.id: {message}: 'row 2'"),
+        ({"name": ids}, "delete", f"text on node:T.id: {message}: 'row 2'"),
+    ):
+        assert refused(keyed, pa.table(rows), mode=mode) == [expected]
+    edge = entity("node T { name: String @key } edge E: T -> T")
+    ends = pa.table({"id": ["x", "y", "z"], "src": ids, "dst": others})
+    assert refused(edge, ends) == [f"text on edge:E.src: {message}: 'y'"]
 
 
 def test_encoded_columns_are_decoded() -> None:

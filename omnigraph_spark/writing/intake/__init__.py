@@ -79,16 +79,25 @@ class Intake:
         return pa.RecordBatch.from_arrays([completed(ids.known), *arrays], schema=self.schema)
 
     def _ids(self, batch: pa.RecordBatch, arrays: Sequence[AnyArray]) -> Ids:
-        given = None if self._plan.id is None else _cast(self._plan.id, batch).values
+        cast = None if self._plan.id is None else _cast(self._plan.id, batch)
+        given = None if cast is None else cast.values
+        misfits = () if cast is None else cast.broken
         key, written = self._plan.key, self._plan.place_of_key
         if key is None:
             ids = Ids(pa.nulls(batch.num_rows, pa.string()) if given is None else given)
         else:
-            values = _cast(key, batch).values if written is None else arrays[written]
+            if written is None:
+                found = _cast(key, batch)
+                values, misfits = found.values, (*misfits, *found.broken)
+            else:
+                values = arrays[written]
             ids = ids_of_key(values, key.type.scalar, given)
+        ids = replace(ids, broken=(*ids.broken, *misfits))
         if self._plan.makes_ids or not ids.known.null_count:
             return ids
-        missing = ids.known.is_null()
+        # What did not fit is null by now, and was named already.
+        named = any_of([each.rows for each in misfits], batch.num_rows)
+        missing = pc.and_not(ids.known.is_null(), named)
         if written is not None:
             # A key that is null was named already.
             missing = pc.and_(missing, arrays[written].is_valid())

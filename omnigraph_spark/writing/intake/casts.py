@@ -62,10 +62,10 @@ def scalar_caster(given: pa.DataType, scalar: Scalar) -> Caster | None:
     if pa.types.is_run_end_encoded(given):
         return _then(_expanded, scalar_caster(given.value_type, scalar))
     target = arrow_type(PropertyType(scalar))
+    if scalar is Scalar.STRING and _is_text(given):
+        return partial(_texts, target=target)
     if given == target:
         return Cast
-    if scalar is Scalar.STRING and _is_text(given):
-        return partial(_narrow, target=target)
     if scalar in _INTEGERS:
         return _integer_caster(given, scalar)
     if scalar in _EXACT_FLOATS:
@@ -130,6 +130,36 @@ def narrowed(array: AnyArray, target: pa.DataType) -> AnyArray:
             f"a batch with {array.nbytes} bytes in one column ({error})",
             "give smaller batches",
         ) from error
+
+
+def _texts(array: AnyArray, target: pa.DataType) -> Cast:
+    """Take texts that are valid UTF-8, which nobody checked before: Spark holds any bytes as text.
+
+    Stored, a single other one would make its column unreadable, here and to the engine.
+    """
+    values = array if array.type == target else narrowed(array, target)
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        wrong = [text is not None and not _is_utf8(text) for text in _bytes_of(values)]
+        rows = pa.array(wrong, pa.bool_())
+        if not pc.any(rows).as_py():
+            raise
+        return Cast(without(values, rows), (Broken("text", "the text is not valid UTF-8", rows),))
+    return Cast(values)
+
+
+def _bytes_of(texts: AnyArray) -> list[bytes | None]:
+    found: list[bytes | None] = texts.cast(pa.binary()).to_pylist()
+    return found
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _integers(array: AnyArray, target: pa.DataType, low: int, high: int) -> Cast:
