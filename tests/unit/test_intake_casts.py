@@ -210,10 +210,10 @@ def test_text_comes_in_three_shapes(arrow: pa.DataType) -> None:
     assert _values("String?", pa.array(texts, pa.string()).cast(arrow)) == texts
 
 
-def raw(*texts: bytes | None, arrow: Any = pa.string()) -> pa.Array[Any]:
+def raw(*texts: bytes | None, arrow: Any = None) -> pa.Array[Any]:
     """An array of texts, whatever their bytes are: Spark's `CAST(binary AS string)` makes such."""
     large = pa.array(texts, pa.large_binary() if arrow == pa.large_string() else pa.binary())
-    return pa.Array.from_buffers(arrow, len(large), large.buffers())
+    return pa.Array.from_buffers(arrow or pa.string(), len(large), large.buffers())
 
 
 @pytest.mark.parametrize("arrow", [pa.string(), pa.large_string()], ids=str)
