@@ -88,7 +88,10 @@ class Transaction:
             self._write.delete_where(type, where)
             return
         if isinstance(ids, list | tuple):
-            ids = pa.table({"id": pa.array(ids, pa.string())})
+            try:
+                ids = pa.table({"id": pa.array(ids, pa.string())})
+            except (pa.ArrowException, UnicodeEncodeError) as error:
+                raise InvalidOptionError("ids", str(error), "texts") from error
         self._stage(type, WriteMode.DELETE, ids)
 
     def arrow(self, type: str) -> pa.Table:

@@ -15,7 +15,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from omnigraph_spark.errors import ConflictError
+from omnigraph_spark.errors import ConflictError, InvalidOptionError
 from omnigraph_spark.formats.v4.sidecar import list_sidecars
 from omnigraph_spark.scan_source import ScanSource
 from omnigraph_spark.schema.model import EntityType
@@ -51,6 +51,9 @@ class StageLimits:
     @classmethod
     def of(cls, rows: int | None, size_bytes: int | None) -> StageLimits:
         """Take given limits, and the usual ones where none is given."""
+        for name, given in (("max_rows_per_file", rows), ("max_bytes_per_file", size_bytes)):
+            if given is not None and given < 1:
+                raise InvalidOptionError(name, str(given), "a whole number above zero")
         return cls(rows or MAX_ROWS_PER_FILE, size_bytes or MAX_BYTES_PER_FILE)
 
 

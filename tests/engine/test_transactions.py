@@ -786,6 +786,17 @@ def test_a_delete_takes_ids_or_a_condition(graph: og.Graph) -> None:
         graph.delete("Person", ids=["Ann"], where="age > 3")
     with pytest.raises(ConstraintViolationError, match="required on node:Person"):
         graph.delete("Person", ids=["Ann", None])
+    odd: list[list[Any]] = [[1], ["Ann", b"\xff"], ["\ud800"]]
+    for given in odd:
+        with pytest.raises(InvalidOptionError, match="expected texts"):
+            graph.delete("Person", ids=given)
+
+
+@pytest.mark.parametrize("limit", ["max_rows_per_file", "max_bytes_per_file"])
+@pytest.mark.parametrize("value", [0, -1])
+def test_a_file_without_rows_is_no_limit(graph: og.Graph, limit: str, value: int) -> None:
+    with pytest.raises(InvalidOptionError, match=f"{limit}.*above zero"):
+        graph.write(people(Dan=1), "Person", **{limit: value})
 
 
 # -- odd ids ---------------------------------------------------------------------------------------
