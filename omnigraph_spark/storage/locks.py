@@ -14,7 +14,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from urllib.parse import quote
 
@@ -68,6 +68,24 @@ def writer_lock(
         yield
     finally:
         _release(descriptor)
+
+
+class Turn(ExitStack):
+    """The lock of a branch, kept to the end once it is taken.
+
+    Whoever finds itself overtaken would else line up again, behind all others that wait, and wait
+    twice for each commit.
+    """
+
+    def __init__(self, lock: AbstractContextManager[None]) -> None:
+        super().__init__()
+        self._lock: AbstractContextManager[None] | None = lock
+
+    def take(self) -> None:
+        """Wait for the lock, unless it is held already."""
+        if self._lock is not None:
+            lock, self._lock = self._lock, None
+            self.enter_context(lock)
 
 
 def _open(path: str) -> int:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from omnigraph_spark.manifest import ManifestState
 from omnigraph_spark.names import TypeKind
 from omnigraph_spark.schema.arrow import arrow_schema
-from omnigraph_spark.schema.model import EdgeType, KeyConstraint, UniqueConstraint
+from omnigraph_spark.schema.model import EdgeType, KeyConstraint, NodeType, UniqueConstraint
 from omnigraph_spark.snapshot import SnapshotState
 from omnigraph_spark.writing.pending import Pending, WriteMode
 from omnigraph_spark.writing.relations import OwnRows, Relations, Side
@@ -77,6 +78,19 @@ def types_read(pending: Sequence[Pending], state: SnapshotState) -> set[str]:
         elif change.mode is WriteMode.OVERWRITE or change.doomed is not None:
             read |= {str(edge.type_key) for edge in _edges_at(change, state)}
     return read & set(state.entries)
+
+
+def head_under_removals(state: ManifestState, pending: Sequence[Pending]) -> str | None:
+    """Return the commit that must still be the head when nodes go, whose edges were all looked at.
+
+    Versions are expected of the types there are: a type of edges that comes meanwhile has none yet.
+    """
+    takes = {WriteMode.OVERWRITE, WriteMode.DELETE}
+    nodes = (change for change in pending if isinstance(change.declared, NodeType))
+    head = state.lineage.head
+    if head is None or all(change.mode not in takes and change.doomed is None for change in nodes):
+        return None
+    return head.id
 
 
 def find_violation(check: Check, space: Workspace) -> Iterator[Violation]:

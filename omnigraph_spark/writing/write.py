@@ -27,16 +27,15 @@ from omnigraph_spark.publish import LineageIntent, find_publisher, find_repeat
 from omnigraph_spark.recovery.finished import find_finished
 from omnigraph_spark.recovery.sweep import heal, undo
 from omnigraph_spark.scan_source import ScanSource
-from omnigraph_spark.schema.model import NodeType
 from omnigraph_spark.snapshot import GraphReader, SnapshotState
 from omnigraph_spark.storage.datasets import DatasetAddress
-from omnigraph_spark.storage.locks import writer_lock
+from omnigraph_spark.storage.locks import Turn, writer_lock
 from omnigraph_spark.storage.staging import StagedFile, discard, leftovers_told
 from omnigraph_spark.writing.collected import Collected, RowCounts
 from omnigraph_spark.writing.deletions import DeleteRequest
 from omnigraph_spark.writing.forks import ensure_fork
 from omnigraph_spark.writing.heads import PlanAgain, check_head
-from omnigraph_spark.writing.inspect import inspect, types_read
+from omnigraph_spark.writing.inspect import head_under_removals, inspect, types_read
 from omnigraph_spark.writing.landing import NOTHING_MOVED, Landing, PartlyLanded, Prepared, land
 from omnigraph_spark.writing.pending import Pending, WriteMode
 from omnigraph_spark.writing.preparing import Preparation, discard_all, refuse_given_up
@@ -181,7 +180,7 @@ class Write:
         """Check everything and make it visible; None when there is nothing to do."""
         commit_id = derived_ulid(*self._terms.once) if self._terms.once else new_ulid()
         moved = PlanAgain("")
-        with _Turn(writer_lock(self.base.root, self.branch, self.base.settings)) as turn:
+        with Turn(writer_lock(self.base.root, self.branch, self.base.settings)) as turn:
             for attempt in range(REBASES + 1):
                 if attempt:
                     # Who was overtaken comes to its end.
@@ -194,7 +193,7 @@ class Write:
         raise ConflictError(f"{REBASES + 1} attempts on branch {self.branch!r} lost: {moved}")
 
     def _attempt(
-        self, turn: _Turn, space_factory: SpaceFactory, commit_id: str, attempt: int
+        self, turn: Turn, space_factory: SpaceFactory, commit_id: str, attempt: int
     ) -> Commit | None:
         """Check everything on the base and land on it; `PlanAgain` says what stood in the way."""
         if self._looks_first and (done := self._done(self._target.state(), commit_id)):
@@ -276,7 +275,7 @@ class Write:
                 prepared.append(preparation.take(change))
             lineage = LineageIntent(commit_id, now_us(), self._terms.actor)
             seen = state if state.branch == self.branch else None
-            head = self._strict_head() or _head_under_removals(state, pending)
+            head = self._strict_head() or head_under_removals(state, pending)
             landing = Landing(self.branch, prepared, expected, lineage, head, seen=seen)
             refuse_given_up(manifest, prepared)
             self._effects = moved = True
@@ -382,34 +381,3 @@ class Write:
     def _discard(self, address: DatasetAddress, files: Iterable[StagedFile]) -> None:
         with leftovers_told():
             discard(address, files, self.base.settings)
-
-
-def _head_under_removals(state: ManifestState, pending: Iterable[Pending]) -> str | None:
-    """Return the commit that must still be the head when nodes go, whose edges were all looked at.
-
-    Versions are expected of the types there are: a type of edges that comes meanwhile has none yet.
-    """
-    takes = {WriteMode.OVERWRITE, WriteMode.DELETE}
-    nodes = (change for change in pending if isinstance(change.declared, NodeType))
-    head = state.lineage.head
-    if head is None or all(change.mode not in takes and change.doomed is None for change in nodes):
-        return None
-    return head.id
-
-
-class _Turn(ExitStack):
-    """The lock of a branch, kept to the end once it is taken.
-
-    Whoever finds itself overtaken would else line up again, behind all others that wait, and wait
-    twice for each commit.
-    """
-
-    def __init__(self, lock: AbstractContextManager[None]) -> None:
-        super().__init__()
-        self._lock: AbstractContextManager[None] | None = lock
-
-    def take(self) -> None:
-        """Wait for the lock, unless it is held already."""
-        if self._lock is not None:
-            lock, self._lock = self._lock, None
-            self.enter_context(lock)
