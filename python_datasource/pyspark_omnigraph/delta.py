@@ -6,7 +6,7 @@ engine it is one write that replaces, adds and deletes, and is told where the ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from omnigraph_spark.jsonl.spool import RowsByType
+from omnigraph_spark.schema.arrow import arrow_schema
 from omnigraph_spark.storage.staging import discard
 from omnigraph_spark.writing.collected import all_but_blobs
 from omnigraph_spark.writing.pending import WriteMode
@@ -46,15 +47,30 @@ class StagedDelta(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not 
 class DeltaWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Writes the decisions of one statement in one graph commit."""
 
-    def __init__(self, statement: Statement, described: tuple[str, ...] = ()) -> None:
-        """Begin the write; `described` are the blob columns of which rows have descriptors."""
+    def __init__(
+        self, statement: Statement, described: tuple[str, ...] = (), shown: Collection[str] = ()
+    ) -> None:
+        """Begin the write.
+
+        `described` are the blob columns of which rows have descriptors, `shown` all columns that
+        rows have: none where the statement only deletes.
+        """
         self._statement = statement
         self._type = statement.options.type_name()
         self._write = statement.begin()
         self._columns, self._kept = None, None
         if described:
             self._kept = KeptBlobs(statement.source(self._type), described)
-            self._columns = all_but_blobs(self._write.task(self._type, WriteMode.DELETE).declared)
+        if shown or described:
+            declared = self._write.task(self._type, WriteMode.DELETE).declared
+            plain = all_but_blobs(declared)
+            blobs = {*arrow_schema(declared).names} - {"id", *plain}
+            # Blobs are given as bytes, all of them, or stay with their rows.
+            if blobs and not {*shown} & blobs - {*described}:
+                self._columns = plain
+            if shown:
+                kept = blobs if self._columns else ()
+                statement.refuse_unseen_columns(declared, {*shown, *kept})
         self._tasks = [
             self._write.task(self._type, mode, None if mode is WriteMode.DELETE else self._columns)
             for mode in MODES

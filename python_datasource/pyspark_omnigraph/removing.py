@@ -23,6 +23,7 @@ def delete_where(_: GraphCatalog, statement: Mapping[str, str], filters: Sequenc
 def truncate(_: GraphCatalog, statement: Mapping[str, str]) -> Answer:
     """Put nothing in the place of all rows; edges that would lose an end refuse it."""
     asked = Statement.parse(statement)
+    asked.refuse_unseen_rows()
     write, type_name = asked.begin(), asked.options.type_name()
     write.add(type_name, write.task(type_name, WriteMode.OVERWRITE), [])
     return _commit_id(asked.end(write))

@@ -73,14 +73,15 @@ class OmnigraphDataSource(DataSource):  # type: ignore[misc]  # pyspark is not t
     @plainly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         from pyspark_omnigraph.blob_columns import described
-        from pyspark_omnigraph.delta import DeltaWriter
+        from pyspark_omnigraph.delta import FACTS, DeltaWriter
         from pyspark_omnigraph.statement import Statement
         from pyspark_omnigraph.worker import tune_worker
         from pyspark_omnigraph.writer import TypeWriter
 
         statement = Statement.parse(self.options)
         if statement.is_delta:
-            writer: DataSourceArrowWriter = DeltaWriter(statement, described(schema))
+            shown = [name for name in schema.names if name not in FACTS]
+            writer: DataSourceArrowWriter = DeltaWriter(statement, described(schema), shown)
         else:
             writer = TypeWriter(statement, overwrite, schema)
         tune_worker()

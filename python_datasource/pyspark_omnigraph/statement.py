@@ -7,9 +7,10 @@ still as they were then: what it writes may depend on every row of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from omnigraph_spark.errors import UnsupportedError
 from omnigraph_spark.filters import is_present
 from omnigraph_spark.formats.profile import Commit
 from omnigraph_spark.names import Ref
@@ -17,6 +18,8 @@ from omnigraph_spark.options import ReadOptions
 from omnigraph_spark.predicates import Tree, is_filterable, lance_condition
 from omnigraph_spark.recovery.sweep import heal
 from omnigraph_spark.scan_source import ScanSource
+from omnigraph_spark.schema.arrow import arrow_schema
+from omnigraph_spark.schema.model import EntityType
 from omnigraph_spark.snapshot import GraphReader
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.uri import canonical_root
@@ -29,6 +32,8 @@ from pyspark_omnigraph.jar_options import TRANSACTION, with_session
 #: Options of the jar: the manifest version a statement reads, the types it reads, whether its rows
 #: say what becomes of each of them, and the condition on the rows that they take the place of.
 PIN, READS, DELTA, REPLACED = "__pin", "__reads", "__delta", "__replace"
+#: Options of a catalog that leave rows out of its tables.
+_LEAVING_OUT = ("where", "limit")
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Statement:
     replaced: Sequence[Tree] | None = None
     #: The transaction it waits in.
     transaction: str | None = None
+    #: The options by which its table does not show all rows.
+    leaves_out: tuple[str, ...] = ()
 
     @property
     def is_sql(self) -> bool:
@@ -62,7 +69,21 @@ class Statement:
             options.get(DELTA) == "true",
             json.loads(options[REPLACED]) if REPLACED in options else None,
             options.get(TRANSACTION),
+            tuple(key for key in given if key.lower() in _LEAVING_OUT),
         )
+
+    def refuse_unseen_rows(self) -> None:
+        """Refuse to take away rows that the table does not show."""
+        if self.leaves_out:
+            advice = f"use a catalog without the option {' and '.join(self.leaves_out)}"
+            raise UnsupportedError("replacing rows that the table does not show", advice)
+
+    def refuse_unseen_columns(self, declared: EntityType, seen: Collection[str]) -> None:
+        """Refuse rows in the place of others, whose values in columns not shown would be lost."""
+        unseen = [name for name in arrow_schema(declared).names if name not in seen]
+        if self.is_sql and unseen:
+            what = f"replacing rows of {declared.type_key} without their {', '.join(unseen)}"
+            raise UnsupportedError(what, "use a catalog whose options show all columns")
 
     def begin(self) -> Write:
         """Begin the write on the newest commit of its branch."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from omnigraph_spark.session.types import arrow_schema_of
+from omnigraph_spark.writing.pending import WriteMode
 from omnigraph_spark.writing.stage import StageResult
 from pyspark_omnigraph.given_rows import given_rows
 from pyspark_omnigraph.plainly import plainly
@@ -40,11 +41,18 @@ class TypeWriter(DataSourceArrowWriter):  # type: ignore[misc]
         options = statement.options
         self._type = options.type_name()
         self._statement = statement
+        if overwrite or statement.replaced is not None:
+            statement.refuse_unseen_rows()
         self._write = statement.begin()
         self._task = self._write.task(self._type, options.mode(overwrite), options.merge_columns)
         if schema is not None and not statement.is_sql:
             # Where the write is planned: also without rows, and not as the end of a failed task.
             self._task.check(arrow_schema_of(schema))
+        replaces = self._task.mode in (WriteMode.MERGE, WriteMode.OVERWRITE)
+        if (replaces or statement.replaced is not None) and options.merge_columns is None:
+            statement.refuse_unseen_columns(
+                self._task.declared, () if schema is None else schema.names
+            )
         #: Of the rows that the new ones take the place of, which they have to meet as well.
         self._slice: str | None = None
         if statement.replaced is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from tests.catalog.statements import Statements
@@ -101,3 +102,37 @@ def test_an_update_by_a_condition_reads_its_table_in_one_job(dml: Statements) ->
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
     assert len(context.statusTracker().getJobIdsForGroup("an update")) == 1
+
+
+def test_what_a_catalog_does_not_show_is_not_lost_by_statements(dml: Statements) -> None:
+    few = Statements(dml.spark, dml.graph, columns="id,name,age")
+    before = dml(ROWS)
+    source = "(SELECT 'ann' AS id, 'ann' AS name, 9 AS age)"
+    for statement in (
+        "UPDATE og.nodes.Person SET age = 9 WHERE id = 'ann'",
+        f"MERGE INTO og.nodes.Person t USING {source} s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        "INSERT OVERWRITE og.nodes.Person VALUES ('ann', 9, 'ann')",
+        "INSERT INTO og.nodes.Person WITH (writeMode = 'merge') (name, age) VALUES ('ann', 9)",
+    ):
+        assert "replacing rows of node:Person without their city" in few.refused(statement)
+    some = Statements(dml.spark, dml.graph, where="age > 1")
+    for statement in (
+        "TRUNCATE TABLE og.nodes.Person",
+        "INSERT OVERWRITE og.nodes.Person (name, age) VALUES ('ann', 9)",
+    ):
+        assert "replacing rows that the table does not show" in some.refused(statement)
+    some("UPDATE og.nodes.Person SET city = 'Bonn'")
+    few("DELETE FROM og.nodes.Person WHERE length(name) = 2")
+    few("INSERT INTO og.nodes.Person (name, age) VALUES ('eve', 5)")
+    changed = [(name, age, "Bonn" if (age or 0) > 1 else city) for name, age, city in before]
+    assert dml(ROWS) == [*(row for row in changed if row[0] != "cy"), ("eve", 5, None)]
+
+
+def test_blobs_that_a_catalog_leaves_out_stay_with_updated_rows(dml: Statements) -> None:
+    content = bytes(range(256))
+    dml.graph.write(pa.table({"id": ["p"], "title": ["old"], "content": [content]}), "Picture")
+    without = Statements(dml.spark, dml.graph, blobs="none")
+    without("UPDATE og.nodes.Picture SET title = 'new'")
+    whole = Statements(dml.spark, dml.graph, blobs="bytes")
+    assert whole("SELECT title, content FROM og.nodes.Picture") == [("new", content)]
