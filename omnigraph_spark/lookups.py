@@ -18,8 +18,8 @@ from omnigraph_spark.storage.parts import looked_up_fragments
 MOST_ROWS = 4_096
 #: More bytes do not fit an answer.
 MOST_BYTES = 1 << 20
-# Rows in fragments that the index does not cover yet, and that are read as they are.
-_MOST_UNCOVERED_ROWS = 20_000
+#: Rows in fragments that an index does not cover yet, and that are read as they are.
+MOST_UNCOVERED_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def plan_lookup(
         return None
     known = looked_up_fragments(dataset.indexes(), values)
     uncovered = [fragment for fragment in dataset.fragments() if fragment.id not in known]
-    if not known or sum(fragment.rows for fragment in uncovered) > _MOST_UNCOVERED_ROWS:
+    if not known or sum(fragment.rows for fragment in uncovered) > MOST_UNCOVERED_ROWS:
         return None
     width = sum(row_width_bytes(column, request.blobs) for column in tasks[0].columns)
     most = min(MOST_ROWS, MOST_BYTES // max(1, width))

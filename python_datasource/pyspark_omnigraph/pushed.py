@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from omnigraph_spark.aggregates import Aggregation, partial_aggregates
 from omnigraph_spark.arrow_rows import public_schema
+from omnigraph_spark.known_aggregates import known_aggregates
 from omnigraph_spark.lookups import MOST_BYTES, plan_lookup
 from omnigraph_spark.packing import SPREAD_OVER
 from omnigraph_spark.predicates import Tree, is_filterable, lance_condition, looked_up
@@ -132,6 +133,8 @@ class PushedReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not ty
 
     def look_up(self) -> pa.RecordBatch | None:
         """Return the rows when an index finds them and they are few, else None."""
+        if self._scan.aggregation is not None and not self._scan.filters:
+            return self._known(self._scan.aggregation)
         lookup = plan_lookup(self._source, self._request, looked_up(self._scan.filters))
         if lookup is None:
             return None
@@ -151,6 +154,15 @@ class PushedReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not ty
             pa.RecordBatch.from_pylist([], schema=schema)
         ]
         return whole
+
+    def _known(self, wanted: Aggregation) -> pa.RecordBatch | None:
+        """Return aggregates of all rows where manifest and indexes know them, else None."""
+        known = known_aggregates(self._source, self._request, wanted)
+        if known is None:
+            return None
+        schema = spark_arrow_schema(self._scan.schema)
+        [row] = to_spark([pa.RecordBatch.from_arrays(known, names=schema.names)], schema)
+        return row
 
     @plainly_each
     def read(

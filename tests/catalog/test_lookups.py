@@ -185,3 +185,35 @@ def test_statements_change_the_rows_that_an_index_finds(
     found = sorted(tuple(row) for row in changed.collect())
     assert found == [("p11", 5), ("p7", 107), ("p8", 8), ("p9", 0), ("q", 6)]
     assert spark.table(people).count() == 50
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT min(id), max(id), count(*) FROM Person",
+        "SELECT max(src), min(dst), count(src) FROM Knows",
+        "SELECT count(id) FROM Person",
+    ],
+)
+def test_ends_of_indexed_columns_and_counts_of_required_ones_take_no_scan(
+    spark: SparkSession, indexed: Path, query: str
+) -> None:
+    assert "LocalTableScan" in plan(spark, query)
+    assert len(same(spark, query)) == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT min(id) FROM Person WHERE age > 3",
+        "SELECT age, min(id) FROM Person GROUP BY age",
+        "SELECT min(id), sum(age) FROM Person",
+        "SELECT max(age) FROM Person",
+        "SELECT count(age) FROM Person",
+    ],
+)
+def test_other_aggregates_are_begun_by_tasks(
+    spark: SparkSession, indexed: Path, query: str
+) -> None:
+    assert "LocalTableScan" not in plan(spark, query)
+    same(spark, query)

@@ -108,10 +108,10 @@ def test_what_a_catalog_does_not_show_is_not_lost_by_statements(dml: Statements)
     few = Statements(dml.spark, dml.graph, columns="id,name,age")
     before = dml(ROWS)
     source = "(SELECT 'ann' AS id, 'ann' AS name, 9 AS age)"
+    clauses = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     for statement in (
         "UPDATE og.nodes.Person SET age = 9 WHERE id = 'ann'",
-        f"MERGE INTO og.nodes.Person t USING {source} s ON t.id = s.id "
-        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        f"MERGE INTO og.nodes.Person t USING {source} s ON t.id = s.id {clauses}",
         "INSERT OVERWRITE og.nodes.Person VALUES ('ann', 9, 'ann')",
         "INSERT INTO og.nodes.Person WITH (writeMode = 'merge') (name, age) VALUES ('ann', 9)",
     ):

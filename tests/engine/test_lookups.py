@@ -74,7 +74,7 @@ def test_many_rows_are_no_look_up(graph: og.Graph, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(lookups, "MOST_ROWS", 60)
     assert found(graph, "age = 7", age=1) is None
     assert found(graph, "age = 9", age=1) == []
-    monkeypatch.setattr(lookups, "_MOST_UNCOVERED_ROWS", 39)
+    monkeypatch.setattr(lookups, "MOST_UNCOVERED_ROWS", 39)
     assert found(graph, "id = 'b7'", id=1) is None
 
 

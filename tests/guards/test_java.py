@@ -10,7 +10,9 @@ import pytest
 JAVA = Path(__file__).parent.parent.parent / "catalog" / "java"
 SOURCES = sorted(JAVA.rglob("*.java"))
 #: The jar knows nothing of the format: it asks. More lines of code would know something.
-MOST_LINES = 2_000
+MOST_LINES_OF_CODE = 2_000
+#: With what explains it, blank lines and all.
+MOST_LINES = 2_750
 _IMPORT = re.compile(r"^import (?:static )?([\w.$]+);$", re.MULTILINE)
 _CLASS = re.compile(
     r"^(?:public |abstract |final |sealed )*(?:class|interface|record|enum) (\w+)", re.MULTILINE
@@ -36,9 +38,11 @@ def is_code(line: str) -> bool:
     return not re.match(r"\s*(?:$|//|/\*|\*)", line)
 
 
-def test_the_jar_is_small() -> None:
+def test_the_jar_has_under_2000_lines_of_code_imports_among_them() -> None:
     assert SOURCES
-    assert sum(map(is_code, "".join(map(text, SOURCES)).splitlines())) < MOST_LINES
+    lines = "".join(map(text, SOURCES)).splitlines()
+    assert sum(map(is_code, lines)) < MOST_LINES_OF_CODE
+    assert len(lines) < MOST_LINES
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name)

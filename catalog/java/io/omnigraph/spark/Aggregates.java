@@ -1,6 +1,7 @@
 package io.omnigraph.spark;
 
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -63,6 +64,15 @@ record Aggregates(StructType schema, Map<String, Object> wish) {
     return functions.stream()
         .filter(f -> f.get("op").equals("sum") && counted.contains(f.get("col")))
         .anyMatch(f -> table.type((String) f.get("col")).equals(DataTypes.LongType));
+  }
+
+  /** Whether it is of all rows, and of these columns alone. */
+  boolean isOf(Collection<String> columns) {
+    return ((List<?>) wish.get("groups")).isEmpty()
+        && ((List<?>) wish.get("functions"))
+            .stream()
+            .map(f -> ((Map<?, ?>) f).get("col"))
+            .allMatch(column -> column == null || columns.contains(column));
   }
 
   /** One function for Python, with the type of its results. */

@@ -114,7 +114,7 @@ final class OmnigraphScanBuilder
       Aggregates pushed = may ? Aggregates.of(table.info(), aggregation) : null;
       if (pushed == null) { return false; }
       columns = pushed.schema();
-      work.aggregate = pushed.wish();
+      work.aggregate = pushed;
       return true;
     }
     int counts = aggregation.aggregateExpressions().length;
@@ -156,7 +156,7 @@ final class OmnigraphScanBuilder
 
   private boolean can(String what) { return table.info().can().contains(what); }
 
-  /** Few rows that an index finds are read now: a task would take longer to start. */
+  /** What an index knows is asked for now: a task would take longer to start. */
   @Override public Scan build() {
     if (answer == null && can("filter") && work.looksUp(table.info().indexed())) {
       String wish = work.json(columns, List.of());

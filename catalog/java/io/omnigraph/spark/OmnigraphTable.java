@@ -69,8 +69,8 @@ class OmnigraphTable implements SupportsRead, SupportsWrite, SupportsMetadataCol
 
   /** A frame that is written names its own columns: nothing is asked about its table. */
   @Override public synchronized Constraint[] constraints() {
-    List<TableKey> keys = info == null ? List.of() : info.constraints();
-    return keys.stream().map(TableKey::constraint).toArray(Constraint[]::new);
+    List<TableInfo.Key> keys = info == null ? List.of() : info.constraints();
+    return keys.stream().map(TableInfo.Key::constraint).toArray(Constraint[]::new);
   }
 
   /** Tables about the graph are not written to. */

@@ -28,14 +28,15 @@ final class PushedWork {
   private final int parallelism = Bridge.parallelism();
 
   /** What tasks return instead of rows: groups, and functions of each; null is the rows. */
-  Map<String, Object> aggregate;
+  Aggregates aggregate;
 
   /** The most values of one column that are looked up while planning. */
   private static final int MOST_LOOKED_UP = 1_000;
 
-  /** Whether rows must have one of few values in one of these columns. */
+  /** Whether indexes of these columns may know the answer: few rows, or ends of whole columns. */
   boolean looksUp(Collection<String> columns) {
-    return filters.stream().anyMatch(filter -> isLookUp(filter, columns));
+    return filters.stream().anyMatch(filter -> isLookUp(filter, columns))
+        || aggregate != null && filters.isEmpty() && aggregate.isOf(columns);
   }
 
   static boolean isLookUp(Map<String, Object> filter, Collection<String> columns) {
@@ -62,7 +63,7 @@ final class PushedWork {
     out.put("offset", offset);
     out.put("count", count);
     out.put("parallelism", parallelism);
-    out.put("aggregate", aggregate);
+    out.put("aggregate", aggregate == null ? null : aggregate.wish());
     return Bridge.json(out);
   }
 
@@ -71,7 +72,7 @@ final class PushedWork {
     String out = order.isEmpty() ? "" : " order=" + order;
     out += limit == null ? "" : " limit=" + limit;
     out += offset == 0 ? "" : " offset=" + offset;
-    out += aggregate == null ? "" : " aggregate=" + aggregate;
+    out += aggregate == null ? "" : " aggregate=" + aggregate.wish();
     return count ? out + " count" : out;
   }
 }

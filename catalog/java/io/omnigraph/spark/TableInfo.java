@@ -6,6 +6,8 @@ import com.fasterxml.jackson.databind.annotation.JsonDeserialize;
 import com.fasterxml.jackson.databind.util.StdConverter;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.constraints.Constraint;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -47,7 +49,7 @@ record TableInfo(
     List<String> indexed,
     List<String> ignored,
     Map<String, String> properties,
-    List<TableKey> constraints) {
+    List<Key> constraints) {
 
   /** Reads Spark's own text of a schema. */
   static final class SchemaOfJson extends StdConverter<String, DataType> {
@@ -88,5 +90,26 @@ record TableInfo(
   /** A column by its exact name, whatever letters that has. */
   static NamedReference column(String name) {
     return Expressions.column("`" + name.replace("`", "``") + "`");
+  }
+
+  /**
+   * A key of the type as Spark's constraint: shown by DESCRIBE, and the planner may rely on it.
+   *
+   * <p>Rules about single values are left out: Spark would check them a second time when it writes.
+   *
+   * @param to for an end of edges the namespace and the type of its nodes, else null
+   */
+  record Key(String name, List<String> columns, List<String> to) {
+    Constraint constraint() {
+      var own = columns.stream().map(TableInfo::column).toArray(NamedReference[]::new);
+      if (to != null) {
+        Identifier nodes = Identifier.of(new String[] {to.get(0)}, to.get(1));
+        NamedReference[] ids = {Expressions.column("id")};
+        return Constraint.foreignKey(name, own, nodes, ids).rely(true).enforced(true).build();
+      }
+      return name.equals("id")
+          ? Constraint.primaryKey(name, own).rely(true).enforced(true).build()
+          : Constraint.unique(name, own).rely(true).enforced(true).build();
+    }
   }
 }
