@@ -129,6 +129,8 @@ def create_branch(
         BRANCH_RESERVED.reached()
         # Whoever held the reservation until now may have finished.
         _refuse_taken(dataset, own, settings)
+        # A branch that has its ref keeps the reservation, which says that the rest is due.
+        undo.pop_all()
         undo.callback(_delete_unless_ref, dataset, own, settings)
         try:
             clone(dataset, own, from_branch, from_version, settings)

@@ -20,10 +20,12 @@ from omnigraph_spark.errors import (
     ExpectedVersionError,
     HeadMovedError,
     KeyConflictError,
+    StorageError,
     UnsupportedError,
 )
 from omnigraph_spark.manifest import Manifest
 from omnigraph_spark.publish import LineageIntent, PublishVersion, publish
+from omnigraph_spark.storage import branches
 from omnigraph_spark.storage.datasets import DatasetAddress
 from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.versions import landed_version
@@ -401,6 +403,30 @@ def test_a_fork_of_an_empty_type_that_is_taken_over_keeps_stable_row_ids(tmp_pat
     lance.dataset(str(folder)).create_branch("dev", (None, 1))
     (folder / "tree" / "dev" / "_reservation").touch()
     dev = graph.as_branch("dev")
+    dev.write(pa.table({"name": ["Dan"]}), "Person")
+    assert lance.dataset(str(folder / "tree" / "dev")).has_stable_row_ids
+    assert not (folder / "tree" / "dev" / "_reservation").exists()
+    assert_whole(dev)
+
+
+@pytest.mark.parametrize(
+    "failure", [StorageError("permanent", "x", "no space left on device"), KeyboardInterrupt()]
+)
+def test_a_fork_of_an_empty_type_that_fails_at_its_last_step_gets_its_row_ids_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    """RS-12: the ref is there, so the fork is used by the next write, which does the rest."""
+    graph = og.create(tmp_path / "g", "node Person { name: String @key }")
+    dev = graph.as_branch(graph.create_branch("dev").name)
+    [folder] = Path(graph.root, "nodes").iterdir()
+
+    def fail_once(*_: object) -> None:
+        monkeypatch.undo()
+        raise failure
+
+    monkeypatch.setattr(branches, "keep_stable_row_ids", fail_once)
+    with pytest.raises((StorageError, KeyboardInterrupt)):
+        dev.write(pa.table({"name": ["Dan"]}), "Person")
     dev.write(pa.table({"name": ["Dan"]}), "Person")
     assert lance.dataset(str(folder / "tree" / "dev")).has_stable_row_ids
     assert not (folder / "tree" / "dev" / "_reservation").exists()
