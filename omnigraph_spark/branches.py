@@ -8,6 +8,7 @@ one first takes the name away and then, as well as it can, the datasets' own bra
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -194,7 +195,16 @@ def delete_branch(manifest: Manifest, name: str) -> tuple[str, ...]:
         locations = dict(manifest.head().locations)
         if exists:
             locations |= manifest.head(name).locations
-        stored.delete_branch(trunk, name, settings)
+        try:
+            stored.delete_branch(trunk, name, settings)
+        except StorageError as error:
+            if not exists or manifest.branch_file(name) is not None:
+                raise
+            left_behind = (
+                f"branch {name!r} is deleted, and some of its files stayed behind, which are to be "
+                f"deleted (in the same way) before another one of that name is made: {error}"
+            )
+            warnings.warn(left_behind, stacklevel=3)
         left = [key for key, path in locations.items() if not _delete_fork(manifest, path, name)]
     return tuple(sorted(left))
 

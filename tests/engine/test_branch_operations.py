@@ -48,6 +48,7 @@ from tests.engine.graphs import (
     refused,
 )
 from tests.engine.race_work import branch_one, intent, manifest_of
+from tests.engine.recovering import fail
 from tests.helpers import golden
 from tests.helpers.builder import GraphBuilder
 from tests.helpers.engine import engine_export, engine_json, run_engine
@@ -445,6 +446,24 @@ def test_half_a_branch_is_refused_and_can_be_deleted(social: GraphBuilder) -> No
         make(root, "dev")
     delete_branch(manifest, "dev")
     assert people(root, make(root, "dev").name) == {"Alice", "Bob", "Carol"}
+
+
+def test_a_branch_whose_files_cannot_be_deleted_is_gone_all_the_same(
+    social: GraphBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name goes first: an error would say that it is still there."""
+    graph = og.open(social.root)
+    graph.create_branch("dev")
+    fail(monkeypatch, "delete_below", "__manifest/tree/dev")
+    with pytest.warns(UserWarning, match="'dev' is deleted, and some of its files stayed behind"):
+        graph.delete_branch("dev")
+    assert [branch.name for branch in graph.branches()] == ["main"]
+    # What stayed is in the way of the next one: whoever deletes it is told as long as it stays.
+    with pytest.raises(StorageError, match="no space left"):
+        graph.delete_branch("dev")
+    monkeypatch.undo()
+    graph.delete_branch("dev")
+    assert graph.create_branch("dev").name == "dev"
 
 
 def test_forks_that_cannot_be_deleted_are_named(
