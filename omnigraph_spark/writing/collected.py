@@ -11,7 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from omnigraph_spark.errors import ConflictError, MixedModesError, UnsupportedError
+from omnigraph_spark.errors import (
+    ConflictError,
+    InvalidOptionError,
+    MixedModesError,
+    UnsupportedError,
+)
 from omnigraph_spark.schema.arrow import arrow_schema
 from omnigraph_spark.schema.model import EntityType
 from omnigraph_spark.snapshot import SnapshotState
@@ -86,6 +91,9 @@ class Collected:
         All that a mixed transaction gives a type is a merge to it, some of whose rows must be new.
         It may be a merge of `all_but_blobs`: new rows have no blobs then, and others keep theirs.
         """
+        if isinstance(merge_columns, str):
+            # A text is a sequence too, of letters, which may be names of other columns.
+            raise InvalidOptionError("columns", merge_columns, "a list of names")
         columns = None if merge_columns is None else tuple(merge_columns)
         entry = base.entry(type_name)
         key = str(entry.type_key)

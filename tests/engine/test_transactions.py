@@ -616,6 +616,18 @@ def test_merge_columns_belong_to_a_merge_of_columns_that_exist(
     assert files(Path(graph.root)) == before
 
 
+def test_one_text_is_no_list_of_columns(graph: og.Graph) -> None:
+    """Its letters may be names of columns, which would be merged then."""
+    some = pa.table({"id": ["Ann"], "age": [5]})
+    for write in (
+        lambda: graph.write(some, "Person", mode="merge", merge_columns="age"),
+        lambda: graph.write_back(some, "Person", columns="age"),
+    ):
+        with pytest.raises(InvalidOptionError, match="a list of names"):
+            write()
+    assert ages(graph)["Ann"] == 30
+
+
 def test_a_merge_moves_an_edge_within_its_cardinality(graph: og.Graph) -> None:
     graph.write(edges(w1="Bob-Umbra"), "WorksAt", mode="merge")
     graph.write(edges(w2="Ann-Acme"), "WorksAt")
