@@ -282,6 +282,21 @@ def test_a_merge_into_nothing_only_inserts(tmp_path: Path) -> None:
     assert state_of(graph, "node:Doc")[0]["b"]["payload"] == b"y"
 
 
+@pytest.mark.usefixtures("either")
+def test_no_name_of_a_property_is_in_the_way_of_a_merge(tmp_path: Path) -> None:
+    names = ["file", "fragment", "place", "_place", "row_id", "_row_id", "incoming", "c0"]
+    text = "\n".join(f"{name}: String?" for name in names)
+    graph = og.create(tmp_path / "g", f"node Doc {{ slug: String @key\n{text}\nblob: Blob? }}")
+    rows = {"slug": ["a", "b"], "blob": [b"1", b"2"], **{name: [name, "x"] for name in names}}
+    graph.write(pa.table(rows), "Doc")
+    graph.write(pa.table({**rows, "file": ["F", None]}), "Doc", mode="merge")
+    graph.write(pa.table({"id": ["b"], "_place": ["P"]}), "Doc", "merge", ["_place"])
+    found = state_of(graph, "node:Doc")[0]
+    same = {name: name for name in names}
+    assert found["a"] == {"id": "a", "slug": "a", "blob": b"1", **same, "file": "F"}
+    assert (found["b"]["_place"], found["b"]["file"], found["b"]["c0"]) == ("P", None, "x")
+
+
 def test_what_is_large_is_decided_by_rows_and_by_bytes(
     graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
