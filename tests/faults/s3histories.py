@@ -3,7 +3,8 @@
 After every call the graph is recovered past the network and compared with a model: a step that was
 told to have landed is there, one that failed is not, and of one whose outcome is unknown all or
 nothing is; the other branch is as it was. `python -m tests.faults.s3histories 200 0 versitygw` runs
-as many, from a seed on, on that server (moto without a name), and prints the ledger.
+as many, from a seed on, on that server (moto without a name), and prints the ledger; a fourth
+number ends it after so many seconds, with the ledger of those that were run.
 """
 
 from __future__ import annotations
@@ -148,9 +149,11 @@ def run_histories(server: Server, seeds: Sequence[int], seconds: float | None = 
 
 def main() -> None:
     """Run as many histories as the first argument says, from a seed on, on a server."""
-    count, first, name = [*sys.argv[1:], *("200", "0", "moto")[len(sys.argv) - 1 :]]
+    given = sys.argv[1:]
+    count, first, name, seconds = [*given, *("200", "0", "moto", "inf")[len(given) :]]
+    seeds = range(int(first), int(first) + int(count))
     with s3_server() as moto, running(name, moto) as server:
-        print(run_histories(server, range(int(first), int(first) + int(count))), flush=True)
+        print(run_histories(server, seeds, float(seconds)), flush=True)
 
 
 if __name__ == "__main__":
