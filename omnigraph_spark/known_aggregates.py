@@ -79,13 +79,20 @@ def _end(
     source: ScanSource, request: ScanRequest, column: Column, op: str
 ) -> pa.Scalar[Any] | None:
     step = pc.min if op == "min" else pc.max
-    bounds = [bound for bound in _bounds(source, column, op) if bound is not None]
-    if not bounds:
+    try:
+        bounds = [bound for bound in _bounds(source, column, op) if bound is not None]
+    except StorageError as error:
+        # Not every release of Lance need write the file that says so.
+        if error.kind != NOT_FOUND:
+            raise
         return None
-    # Of several segments the one that goes furthest: beyond it are the fewest rows.
-    bound = step(_array(bounds))
-    compared = [{"col": column.name}, {"lit": _literal(bound, column.type.scalar)}]
-    asked = _asked(request, column, {"op": "<=" if op == "min" else ">=", "args": compared})
+    # Without a bound there is no page but one, of values and nulls.
+    tree: Tree = {"op": "is_not_null", "args": [{"col": column.name}]}
+    if bounds:
+        # Of several segments the one that goes furthest: beyond it are the fewest rows.
+        literal = {"lit": _literal(step(_array(bounds)), column.type.scalar)}
+        tree = {"op": "<=" if op == "min" else ">=", "args": [{"col": column.name}, literal]}
+    asked = _asked(request, column, tree)
     ends, rows = [], 0
     for task in plan_scan(source, asked).tasks:
         for batch in read_task(replace(task, limit=_MOST_ROWS + 1)):
@@ -100,12 +107,7 @@ def _end(
 def _bounds(source: ScanSource, column: Column, op: str) -> Iterator[pa.Scalar[Any] | None]:
     for index in source.open().indexes():
         if index.columns == (column.name,) and index.kind.upper() == "BTREE":
-            try:
-                yield page_ends(index.folder, source.settings)[op == "max"]
-            except StorageError as error:
-                # Not every release of Lance need write that file.
-                if error.kind != NOT_FOUND:
-                    raise
+            yield page_ends(index.folder, source.settings)[op == "max"]
 
 
 def _array(values: Sequence[pa.Scalar[Any]]) -> pa.Array[Any]:

@@ -84,6 +84,17 @@ def of_rows(graph: og.Graph, *functions: tuple[str, str | None]) -> list[pa.Scal
 FUNCTIONS = [(op, name) for name in INDEXED for op in ("min", "max", "count")]
 
 
+@pytest.mark.parametrize("rows", [1, 2, 90])
+def test_a_few_values_and_nulls_on_one_page_are_known(tmp_path: Path, rows: int) -> None:
+    graph = og.create(tmp_path / "g", SCHEMA)
+    graph.write(things(rows, 0, rows), "Thing")
+    graph.build_indexes()
+    for function in FUNCTIONS:
+        found, expected = known(graph, function), of_rows(graph, function)
+        # Where all values are null, none is the least.
+        assert found == (expected if expected[0].is_valid else None), function
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_known_is_what_the_rows_say(tmp_path: Path, seed: int) -> None:
     graph = og.create(tmp_path / "g", SCHEMA)
