@@ -112,7 +112,7 @@ def test_what_a_catalog_does_not_show_is_not_lost_by_statements(dml: Statements)
     for statement in (
         "UPDATE og.nodes.Person SET age = 9 WHERE id = 'ann'",
         f"MERGE INTO og.nodes.Person t USING {source} s ON t.id = s.id {clauses}",
-        "INSERT OVERWRITE og.nodes.Person VALUES ('ann', 9, 'ann')",
+        "INSERT OVERWRITE og.nodes.Person (id, name, age) VALUES ('ann', 'ann', 9)",
         "INSERT INTO og.nodes.Person WITH (writeMode = 'merge') (name, age) VALUES ('ann', 9)",
     ):
         assert "replacing rows of node:Person without their city" in few.refused(statement)
