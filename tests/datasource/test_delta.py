@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 from pyspark_omnigraph.delta import StagedDelta
 
 import omnigraph_spark as og
@@ -83,8 +83,11 @@ def decide(
     """Write rows as Spark does: a process for planning, one for each part, one to commit."""
     version = graph.refresh().snapshot().manifest_version if pin is None else pin
     told = {"__pin": str(version), "__reads": json.dumps(list(reads)), "__delta": "true"}
-    blobs = [StructField(f.name, StructType()) for f in schema if pa.types.is_struct(f.type)]
-    writer = source(graph.root, type=type, **told, **options).writer(StructType(blobs), False)
+    columns = [
+        StructField(f.name, StructType() if pa.types.is_struct(f.type) else StringType())
+        for f in schema
+    ]
+    writer = source(graph.root, type=type, **told, **options).writer(StructType(columns), False)
     messages: list[StagedDelta | None] = []
     places = numbers(graph, type, version)
     try:
