@@ -5,6 +5,8 @@
 Each sequence runs the same INSERT, UPDATE, DELETE, MERGE and OVERWRITE statements on both, and all
 rows are compared after each. What a graph refuses and a table does not (an id that exists, a
 changed key) is left out. It prints a line of JSON: statements run, by kind, and what differed.
+Of the seeds 0 to 99 one does, 82, where Delta 4.4 is wrong: a MERGE that updates rows by a
+condition on a column that holds -0.0 leaves their old rows there as well.
 """
 
 from __future__ import annotations
