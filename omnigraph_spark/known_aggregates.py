@@ -26,7 +26,7 @@ from omnigraph_spark.storage.index_pages import page_ends
 from omnigraph_spark.storage.parts import looked_up_fragments
 from omnigraph_spark.storage.translate import NOT_FOUND
 
-# Rows that have values of the first or the last page: it has some thousand entries.
+# Rows that have values of the first or the last page: it has some hundred or thousand entries.
 _MOST_ROWS = 50_000
 
 

@@ -167,7 +167,7 @@ class PinnedDataset:
         ]
 
     def index_pages(self, name: str) -> int:
-        """Return in how many pages a sorted index keeps its values; it is read for that."""
+        """Return in how many pages a sorted index keeps its values; Lance reads it for that."""
         with lance_errors(self._address.uri):
             parts = self._handle.stats.index_stats(name)["indices"]
         return sum(int(part["num_pages"]) for part in parts)

@@ -10,8 +10,8 @@ from omnigraph_spark.storage.settings import StorageSettings
 from omnigraph_spark.storage.translate import lance_errors
 from omnigraph_spark.storage.uri import join
 
-#: A row for each page of some thousand entries in order: its smallest value, which is null where a
-#: null is among them, and its largest. Rows that were deleted since still have entries.
+#: A row for each page of some hundred or thousand entries in order: its smallest value, which is
+#: null where a null is among them, and its largest. Rows deleted since still have entries.
 _PAGES = "page_lookup.lance"
 
 
