@@ -8,9 +8,16 @@ VENV := $(if $(filter 4.2,$(SPARK)),.venv,.venv-$(SPARK))
 BIN  := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST ?= $(BIN)/python -m pytest
-NO_JVM := tests --ignore=tests/spark --ignore=tests/catalog --ignore=tests/lakehouse --ignore=tests/notebooks -n 2 --dist worksteal
+NO_JVM := tests --ignore=tests/spark --ignore=tests/catalog --ignore=tests/lakehouse --ignore=tests/notebooks --dist worksteal
 # Two sessions side by side: one alone waits more than it works. The tests of a file share its graphs.
 JVMS := -n 2 --dist loadfile
+# Many of the slow tests wait: for servers that stay silent, for leases, for processes.
+WAITING := -n 4
+# JVMs of tests live for seconds or minutes: they spare themselves the second compiler, and map the classes of Spark
+# from an archive where they would load and verify each. A JVM that another class path has goes without it.
+CLASSES := $(VENV)/spark-classes.jsa
+SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable
+FOR_TESTS := SPARK_SUBMIT_OPTS="$(SHORT_LIVED) -XX:SharedArchiveFile=$(CURDIR)/$(CLASSES)"
 # lance-spark is made for Spark 3.5: only its benchmark uses this environment. That Spark asks setuptools for `distutils`.
 LANCE_SPARK := .venv-lance-spark
 ARGS ?=
@@ -28,26 +35,26 @@ help:  ## Show this help
 demo: jar  ## Install what is needed and show a graph in local Spark: write, SQL, branch, merge, recover
 	@$(BIN)/omnigraph-spark demo
 
-test: check jar  ## Install what is needed and run all tests
-	$(PYTEST) $(NO_JVM) -m "engine or slow" $(ARGS)
-	$(PYTEST) tests/spark $(JVMS) $(ARGS)
-	$(PYTEST) tests/catalog $(JVMS) $(ARGS)
-	$(PYTEST) tests/lakehouse $(JVMS) $(ARGS)
-	$(PYTEST) tests/notebooks -n 2 $(ARGS)
+test: check jar $(CLASSES)  ## Install what is needed and run all tests
+	$(PYTEST) $(NO_JVM) $(WAITING) -m "engine or slow" $(ARGS)
+	$(FOR_TESTS) $(PYTEST) tests/spark $(JVMS) $(ARGS)
+	$(FOR_TESTS) $(PYTEST) tests/catalog $(JVMS) $(ARGS)
+	$(FOR_TESTS) $(PYTEST) tests/lakehouse $(JVMS) $(ARGS)
+	$(FOR_TESTS) $(PYTEST) tests/notebooks -n 2 $(ARGS)
 
 check: $(READY)  ## Format, lint, types, import contracts, and the fast tests that need no JVM
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(PYTEST) $(NO_JVM) -m "not engine and not slow" $(ARGS)
+	$(PYTEST) $(NO_JVM) -n 2 -m "not engine and not slow" $(ARGS)
 
 stranger:  ## In a fresh clone with an empty HOME: the demonstration, every block of README, every notebook
 	tests/stranger.sh
 
-smoke: jar  ## The short set of Spark tests, for another line of Spark
-	$(PYTEST) tests --ignore=tests/catalog -m smoke $(ARGS)
-	$(PYTEST) tests/catalog -m smoke $(ARGS)
+smoke: jar $(CLASSES)  ## The short set of Spark tests, for another line of Spark
+	$(FOR_TESTS) $(PYTEST) tests --ignore=tests/catalog -m smoke $(ARGS)
+	$(FOR_TESTS) $(PYTEST) tests/catalog -m smoke $(ARGS)
 
 faults: $(READY)  ## The long proof: processes killed after every change to a file, random histories, a ledger
 	$(BIN)/python -W ignore -m tests.faults $(ARGS)
@@ -95,6 +102,10 @@ $(LANCE_SPARK)/.ready: | needs-python
 	@test -x $(LANCE_SPARK)/bin/python || $(PYTHON) -m venv $(LANCE_SPARK)
 	@$(LANCE_SPARK)/bin/python -m pip install --quiet --disable-pip-version-check 'pyspark==3.5.*' 'pandas>=2.2,<3' 'pyarrow>=18' setuptools
 	@touch $@
+
+$(CLASSES): $(READY) | needs-java
+	@SPARK_SUBMIT_OPTS="$(SHORT_LIVED) -XX:ArchiveClassesAtExit=$(CURDIR)/$@" \
+	  $(BIN)/python -W ignore -m tests.helpers.class_archive 2>/dev/null
 
 needs-python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
