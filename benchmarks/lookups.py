@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 _SPARK = ("delta", "omnigraph", "pip", "parquet")
 _SEEDS = 100
-#: Most of a look-up is planning, and Spark's planner is fast only when its code was compiled.
-WARM_UPS = 3
+#: Most of a look-up is planning, and Spark's planner is fast only when its code was compiled: for
+#: the first ten or so the JVM still does that.
+WARM_UPS = 10
 #: The works, in the order they come.
 NAMES = (
     "one id",
@@ -95,8 +96,9 @@ def _rows_by_id_without_jar(stage: Stage, count: int, turn: int) -> Any:
     return sorted(row.b for row in reader.load(str(stage.data.graph)).collect())
 
 
-def _condition(ids: Sequence[str]) -> str:
-    return f"id = '{ids[0]}'" if len(ids) == 1 else f"id IN ({_listed(ids)})"
+def _condition(ids: Sequence[str], column: str = "id") -> str:
+    """Return the condition as SQL: `isin` makes each literal by a call to the JVM, for anybody."""
+    return f"{column} = '{ids[0]}'" if len(ids) == 1 else f"{column} IN ({_listed(ids)})"
 
 
 def _rows_by_id_alone(stage: Stage, path: str, count: int, turn: int) -> Any:
@@ -107,7 +109,7 @@ def _rows_by_id_alone(stage: Stage, path: str, count: int, turn: int) -> Any:
 
 
 def _edges_from(edges: DataFrame, ids: Sequence[str]) -> DataFrame:
-    return edges.where(edges.src.isin(list(ids)))
+    return edges.where(_condition(ids, "src"))
 
 
 def neighbours(stage: Reading, who: str, turn: int) -> Any:

@@ -62,9 +62,11 @@ def pack_fragments(
         if not fragment.rows:
             continue
         size = sizes[fragment.id]
-        if size > target and may_split:
+        # To the nearest as well: half a fragment more would leave a core without work.
+        parts = max(-(-size // wished), round(size / target)) if may_split else 1
+        if parts > 1:
             flush()
-            pieces.extend(_split(fragment, -(-size // target)))
+            pieces.extend(_split(fragment, parts))
             continue
         # To the nearest: fragments of about one size then make as many tasks as there are cores.
         if waiting_bytes + size > min(wished, target + size // 2):

@@ -184,6 +184,20 @@ def test_a_filter_gives_the_same_rows_however_the_tasks_are_cut(
     assert all(task.row_range is None for task in plan.tasks), "an offset would count filtered rows"
 
 
+def test_a_filter_makes_larger_tasks_of_rows_whose_other_columns_are_mostly_left(
+    things: og.Graph,
+) -> None:
+    source = source_of(things, THING)
+    fragments = source.open().fragments()
+    bytes_of_one = max(fragment.size_bytes for fragment in fragments)
+
+    def tasks(where: str | None) -> int:
+        return len(plan_scan(source, ScanRequest(where=where, split_bytes=bytes_of_one)).tasks)
+
+    assert tasks(None) == len(fragments)
+    assert tasks("small > 20") < len(fragments) / 2
+
+
 @pytest.mark.parametrize("limit", [0, 1, 6, 7, 20, len(ALIVE) - 1, len(ALIVE), 10**6, 2**70])
 def test_a_limit_holds_for_the_whole_answer(crowd: og.Graph, limit: int) -> None:
     snapshot = crowd.snapshot()

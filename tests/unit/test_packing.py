@@ -188,8 +188,10 @@ def test_fragments_of_unknown_size_are_read_together() -> None:
     assert pack(equal_fragments(1000, 10, 0)) == [Piece(tuple(range(1000)))]
 
 
-def test_fragments_of_about_one_size_make_as_many_tasks_as_there_are_cores() -> None:
-    fragments = [fragment(n, 40, 90 * MIB + n % 3) for n in range(10)]
+@pytest.mark.parametrize("may_split", [False, True])
+def test_fragments_of_about_one_size_make_as_many_tasks_as_there_are_cores(may_split: bool) -> None:
+    fragments = [fragment(n, 40, 90 * MIB + (n % 3) * MIB) for n in range(10)]
     for cores in (1, 2, 5, 10):
-        pieces = pack_fragments(fragments, 0.1, SPLIT_BYTES, may_split=False, spread_over=cores)
+        pieces = pack_fragments(fragments, 0.1, SPLIT_BYTES, may_split, spread_over=cores)
         assert len(pieces) == cores
+        assert all(piece.row_range is None for piece in pieces)
