@@ -205,7 +205,7 @@ class ReadOptions(Options):
         "splitBytes",
         SIZE,
         "Bytes one task reads, of the columns chosen.",
-        shown="`128m`, more above 20,000 tasks",
+        shown="`256m`, more above 20,000 tasks",
     )
     pushdown: bool = option(
         "pushdown",

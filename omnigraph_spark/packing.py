@@ -12,8 +12,9 @@ from itertools import pairwise
 
 from omnigraph_spark.storage.parts import Fragment
 
-#: Spark's own target for file scans.
-SPLIT_BYTES = 128 << 20
+#: Twice Spark's own target for file scans: a task of ours, in which a Python process reads ahead of
+#: the JVM, has a beginning and an end of some 35 ms that leave a core half idle.
+SPLIT_BYTES = 256 << 20
 #: A scan of few bytes is spread over the cores, as Spark spreads files; where their number is not
 #: known, over as many tasks. No task is cut below Spark's own cost of opening one.
 SPREAD_OVER = 8
@@ -46,10 +47,12 @@ def pack_fragments(
     sizes = {fragment.id: max(1, round(fragment.size_bytes * share)) for fragment in fragments}
     whole = sum(sizes.values())
     wished = max(SPLIT_BYTES, -(-whole // _MOST_TASKS)) if split_bytes is None else split_bytes
-    target = min(wished, max(_LEAST_BYTES, -(-whole // spread_over)))
+    # As many for every core, so that none works alone in the end.
+    rounds = max(1, -(-whole // (wished * spread_over)))
+    target = min(wished, max(_LEAST_BYTES, -(-whole // (rounds * spread_over))))
     pieces: list[Piece] = []
     waiting: list[int] = []
-    waiting_bytes = 0
+    waiting_bytes = share_of_waiting = before = 0
 
     def flush() -> None:
         nonlocal waiting_bytes
@@ -62,15 +65,18 @@ def pack_fragments(
         if not fragment.rows:
             continue
         size = sizes[fragment.id]
-        # To the nearest as well: half a fragment more would leave a core without work.
+        place, before = before + 7 * size // 16, before + size
+        # To the nearest: half a fragment more would leave a core without work.
         parts = max(-(-size // wished), round(size / target)) if may_split else 1
         if parts > 1:
             flush()
             pieces.extend(_split(fragment, parts))
             continue
-        # To the nearest: fragments of about one size then make as many tasks as there are cores.
-        if waiting_bytes + size > min(wished, target + size // 2):
+        # A fragment belongs to the equal share of all bytes that its middle lies in; where that is
+        # about a border, to the first of both: cores are even when the larger task begins.
+        if place // target != share_of_waiting or waiting_bytes + size > wished:
             flush()
+            share_of_waiting = place // target
         waiting.append(fragment.id)
         waiting_bytes += size
     flush()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph_spark.packing import SPLIT_BYTES, Piece, pack_fragments
+from omnigraph_spark.packing import Piece, pack_fragments
 from omnigraph_spark.storage.parts import Fragment
 
 MIB = 1 << 20
+WISHED = 128 * MIB
 
 
 def fragment(id_: int, rows: int, size_bytes: int) -> Fragment:
@@ -26,7 +26,7 @@ def equal_fragments(count: int, rows: int, size_bytes: int) -> list[Fragment]:
 def pack(
     fragments: Sequence[Fragment],
     share: float = 1.0,
-    split_bytes: int = SPLIT_BYTES,
+    split_bytes: int = WISHED,
     may_split: bool = True,
 ) -> list[Piece]:
     return pack_fragments(fragments, share, split_bytes, may_split)
@@ -111,15 +111,21 @@ def test_a_part_of_a_fragment_is_at_most_one_row_larger_than_wished(
             assert piece.row_range[1] * row_bytes <= split_bytes + row_bytes
 
 
-@given(st.lists(st.integers(1, 64 * MIB), min_size=2, max_size=60))
-def test_neighbours_that_would_fit_one_task_are_not_two(sizes: list[int]) -> None:
+@given(st.lists(st.integers(1, 64 * MIB), min_size=2, max_size=60), st.integers(1, 9))
+def test_small_fragments_make_hardly_more_tasks_than_equal_shares(
+    sizes: list[int], cores: int
+) -> None:
     fragments = [fragment(id_, 10, size) for id_, size in enumerate(sizes)]
-    pieces = pack(fragments, split_bytes=128 * MIB, may_split=False)
-    # The wished size, or the least one when there is little to read.
-    target = min(128 * MIB, max(4 * MIB, sum(sizes) / 8))
-    for one, next_ in pairwise(pieces):
-        first_of_next = sizes[next_.fragment_ids[0]]
-        assert sum(sizes[id_] for id_ in one.fragment_ids) + first_of_next > target
+    pieces = pack_fragments(fragments, 1.0, WISHED, may_split=False, spread_over=cores)
+    rounds = -(-sum(sizes) // (WISHED * cores))
+    # A share whose fragments reach beyond it may be too large for one task.
+    assert len(pieces) <= 2 * rounds * cores
+
+
+def test_every_core_has_as_many_tasks_of_about_one_size() -> None:
+    fragments = equal_fragments(10, 1000, 85 * MIB)
+    pieces = pack_fragments(fragments, 1.0, 2 * WISHED, may_split=True, spread_over=2)
+    assert [len(piece.fragment_ids) for piece in pieces] == [3, 2, 3, 2]
 
 
 def test_many_small_fragments_become_few_tasks() -> None:
@@ -129,8 +135,8 @@ def test_many_small_fragments_become_few_tasks() -> None:
 
 
 def test_one_large_fragment_becomes_many_tasks_of_equal_ranges() -> None:
-    pieces = pack([fragment(7, 1000, 1280 * MIB)])
-    assert pieces == [Piece((7,), (start, 100)) for start in range(0, 1000, 100)]
+    pieces = pack([fragment(7, 1000, 1024 * MIB)])
+    assert pieces == [Piece((7,), (start, 125)) for start in range(0, 1000, 125)]
 
 
 def test_a_fragment_of_the_wished_size_is_one_task() -> None:
@@ -192,6 +198,6 @@ def test_fragments_of_unknown_size_are_read_together() -> None:
 def test_fragments_of_about_one_size_make_as_many_tasks_as_there_are_cores(may_split: bool) -> None:
     fragments = [fragment(n, 40, 90 * MIB + (n % 3) * MIB) for n in range(10)]
     for cores in (1, 2, 5, 10):
-        pieces = pack_fragments(fragments, 0.1, SPLIT_BYTES, may_split, spread_over=cores)
+        pieces = pack_fragments(fragments, 0.1, WISHED, may_split, spread_over=cores)
         assert len(pieces) == cores
         assert all(piece.row_range is None for piece in pieces)
