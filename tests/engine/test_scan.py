@@ -188,14 +188,13 @@ def test_a_filter_makes_larger_tasks_of_rows_whose_other_columns_are_mostly_left
     things: og.Graph,
 ) -> None:
     source = source_of(things, THING)
-    fragments = source.open().fragments()
-    bytes_of_one = max(fragment.size_bytes for fragment in fragments)
+    most = max(fragment.size_bytes for fragment in source.open().fragments())
 
     def tasks(where: str | None) -> int:
-        return len(plan_scan(source, ScanRequest(where=where, split_bytes=bytes_of_one)).tasks)
+        return len(plan_scan(source, ScanRequest(where=where, split_bytes=most)).tasks)
 
-    assert tasks(None) == len(fragments)
-    assert tasks("small > 20") < len(fragments) / 2
+    assert tasks(None) >= 4
+    assert tasks("small > 20") <= 2
 
 
 @pytest.mark.parametrize("limit", [0, 1, 6, 7, 20, len(ALIVE) - 1, len(ALIVE), 10**6, 2**70])
