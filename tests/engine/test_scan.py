@@ -436,7 +436,7 @@ def test_a_task_of_many_fragments_is_still_small(tmp_path: Path) -> None:
 def test_another_process_reads_the_same_rows(crowd: og.Graph, things: og.Graph) -> None:
     requests: list[tuple[ScanSource, ScanRequest]] = [
         (source_of(crowd), ScanRequest(split_bytes=8_000)),
-        (source_of(crowd), ScanRequest(where="age % 2 = 0", split_bytes=8_000)),
+        (source_of(crowd), ScanRequest(where="age % 2 = 0", split_bytes=2_000)),
         (source_of(things, THING), ScanRequest(blobs=Blobs.BYTES, split_bytes=3_000)),
     ]
     plans = [plan_scan(source, request) for source, request in requests]
