@@ -74,9 +74,9 @@ def pack_fragments(
             continue
         # A fragment belongs to the equal share of all bytes that its middle lies in; where that is
         # about a border, to the first of both: cores are even when the larger task begins.
-        if place // target != share_of_waiting or waiting_bytes + size > wished:
+        if place // target > share_of_waiting or waiting_bytes + size > wished:
             flush()
-            share_of_waiting = place // target
+            share_of_waiting = max(share_of_waiting + 1, place // target)
         waiting.append(fragment.id)
         waiting_bytes += size
     flush()

@@ -193,8 +193,7 @@ def test_a_filter_makes_larger_tasks_of_rows_whose_other_columns_are_mostly_left
     def tasks(where: str | None) -> int:
         return len(plan_scan(source, ScanRequest(where=where, split_bytes=most)).tasks)
 
-    assert tasks(None) >= 4
-    assert tasks("small > 20") <= 2
+    assert tasks("small > 20") < tasks(None)
 
 
 @pytest.mark.parametrize("limit", [0, 1, 6, 7, 20, len(ALIVE) - 1, len(ALIVE), 10**6, 2**70])
