@@ -47,6 +47,8 @@ def pack_fragments(
     sizes = {fragment.id: max(1, round(fragment.size_bytes * share)) for fragment in fragments}
     whole = sum(sizes.values())
     wished = max(SPLIT_BYTES, -(-whole // _MOST_TASKS)) if split_bytes is None else split_bytes
+    # A wish is a bound. Without one a little more is better than a task that no core is free for.
+    most = wished + wished // 8 if split_bytes is None else wished
     # As many for every core, so that none works alone in the end.
     rounds = max(1, -(-whole // (wished * spread_over)))
     target = min(wished, max(_LEAST_BYTES, -(-whole // (rounds * spread_over))))
@@ -74,7 +76,7 @@ def pack_fragments(
             continue
         # A fragment belongs to the equal share of all bytes that its middle lies in; where that is
         # about a border, to the first of both: cores are even when the larger task begins.
-        if place // target > share_of_waiting or waiting_bytes + size > wished:
+        if place // target > share_of_waiting or waiting_bytes + size > most:
             flush()
             share_of_waiting = max(share_of_waiting + 1, place // target)
         waiting.append(fragment.id)

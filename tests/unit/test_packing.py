@@ -123,8 +123,8 @@ def test_small_fragments_make_hardly_more_tasks_than_equal_shares(
 
 
 def test_every_core_has_as_many_tasks_of_about_one_size() -> None:
-    fragments = equal_fragments(10, 1000, 85 * MIB)
-    pieces = pack_fragments(fragments, 1.0, 2 * WISHED, may_split=True, spread_over=2)
+    fragments = equal_fragments(10, 1000, 86 * MIB)
+    pieces = pack_fragments(fragments, 1.0, None, may_split=True, spread_over=2)
     assert [len(piece.fragment_ids) for piece in pieces] == [3, 2, 3, 2]
 
 
