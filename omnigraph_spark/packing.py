@@ -76,7 +76,9 @@ def pack_fragments(
             continue
         # A fragment belongs to the equal share of all bytes that its middle lies in; where that is
         # about a border, to the first of both: cores are even when the larger task begins.
-        if place // target > share_of_waiting or waiting_bytes + size > most:
+        # Neighbours that are one share or less together are never two tasks.
+        together = waiting_bytes + size
+        if together > most or (together > target and place // target > share_of_waiting):
             flush()
             share_of_waiting = max(share_of_waiting + 1, place // target)
         waiting.append(fragment.id)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omnigraph_spark.packing import Piece, pack_fragments
@@ -120,6 +121,19 @@ def test_small_fragments_make_hardly_more_tasks_than_equal_shares(
     rounds = -(-sum(sizes) // (WISHED * cores))
     # A share whose fragments reach beyond it may be too large for one task.
     assert len(pieces) <= 2 * rounds * cores
+
+
+@given(st.lists(st.integers(1, 64 * MIB), min_size=2, max_size=60))
+@example([7300 << 10, 400 << 10, 3400 << 10])
+def test_neighbours_that_would_fit_one_task_are_not_two(sizes: list[int]) -> None:
+    fragments = [fragment(id_, 10, size) for id_, size in enumerate(sizes)]
+    pieces = pack(fragments, split_bytes=WISHED, may_split=False)
+    # An equal share of all, as many for each of eight cores, or the least when there is little.
+    rounds = -(-sum(sizes) // (8 * WISHED))
+    target = min(WISHED, max(4 * MIB, sum(sizes) / (8 * rounds)))
+    for one, next_ in pairwise(pieces):
+        first_of_next = sizes[next_.fragment_ids[0]]
+        assert sum(sizes[id_] for id_ in one.fragment_ids) + first_of_next > target
 
 
 def test_every_core_has_as_many_tasks_of_about_one_size() -> None:
